@@ -157,9 +157,14 @@ pub struct PromotionStrategySpec {
     #[schemars(length(min = 1, max = 50))]
     pub hold_label: String,
 
-    /// What the commit status of a pull request is called that says why it waits.
+    /// What the commit status of a pull request is called that says why it waits: `sluice/` and more, to which
+    /// the branch of the environment is added, or the name that the GitOps Promoter gives it.
     #[serde(default = "status_name")]
-    #[schemars(length(min = 1, max = 128))]
+    #[schemars(length(min = 1, max = 50))]
+    #[x_kube(
+        validation = Rule::new("self.startsWith('sluice/') || self == 'promoter-previous-environment'")
+            .message("statusName: others write statuses by other names; begin it with `sluice/`, or write promoter-previous-environment")
+    )]
     pub status_name: String,
 
     /// Stop: open nothing and merge nothing. What is seen is still shown.

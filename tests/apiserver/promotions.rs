@@ -48,7 +48,7 @@ async fn a_commit_goes_through_three_environments() -> Result<()> {
         .await?;
     scene.pulls_are(&["merged", "open", "open"]).await?;
     let (state, description) = scene
-        .commit_status("env/prod-next", "sluice/promotion")
+        .commit_status("env/prod-next", "sluice/promotion/env/prod")
         .await?;
     assert_eq!(state, "pending");
     assert!(

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::play::{Owned, Play};
 use crate::scene::{DEADLINE, FILE, Scene, branch, soon};
 
-const CONTEXT: &str = "sluice/promotion";
+const CONTEXT: &str = "sluice/promotion/env/prod";
 
 /// A repository with the branches of an environment, and a strategy with the PullRequest `n` of that.
 pub(super) async fn play(name: &str, n: i64) -> Play {

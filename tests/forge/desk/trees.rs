@@ -64,7 +64,7 @@ async fn a_tree_is_committed_opened_and_merged() {
         "{:?}",
         play.status()
     );
-    let shown = play.shown_of(&commit, "sluice/promotion").await;
+    let shown = play.shown_of(&commit, "sluice/promotion/env/prod").await;
     assert_eq!(shown[0].0, "pending");
     // Nobody on the cluster remembers the commit: it follows from the spec.
     play.lose();

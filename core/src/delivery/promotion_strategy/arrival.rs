@@ -7,14 +7,14 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentStatus, Tip as Recorded, marks};
-use sluice_crds::{PromotionStrategy, PullRequest};
+use sluice_crds::{PromotionStrategy, PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
 use super::tips::{Asker, Env, Tip};
 use crate::time::stamp::time;
 
 /// The reasons to wait that are no rules: a person may merge in spite of them.
-const NO_RULES: [&str; 2] = ["WaitsForPerson", "PullRequestPending"];
+const NO_RULES: [&str; 3] = ["WaitsForPerson", "PullRequestPending", "ForgeRefuses"];
 
 /// How an environment got what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +35,8 @@ pub(super) struct Traces<'a> {
     pub(super) pull_request: Option<&'a PullRequest>,
     /// The trees that its reverts lead back to.
     pub(super) reverts: &'a [String],
+    /// Whether all of them are known, and what an earlier revert has written.
+    pub(super) are_reverts_known: bool,
     pub(super) now: Timestamp,
 }
 
@@ -44,7 +46,17 @@ pub(super) fn arrived(env: &Env<'_>, traces: &Traces<'_>) -> Option<Arrived> {
     let recorded = env.record.and_then(|record| record.active.as_ref());
     let is_accepted = accepts(traces.object, env.branch(), &active.sha);
     match (env.record, recorded) {
-        (Some(_), Some(tip)) if tip.hydrated_sha == active.sha => Some(same(tip, is_accepted)),
+        (Some(_), Some(tip)) if tip.hydrated_sha == active.sha => {
+            let arrived = same(tip, is_accepted);
+            let status = traces.pull_request.and_then(|it| it.status.as_ref());
+            // The pull request may be seen later than the branch.
+            let is_nameless = arrived.by == Arrival::Person && arrived.person.is_none();
+            let person = is_nameless.then(|| person(env, status, traces)).flatten();
+            Some(Arrived {
+                person: arrived.person.or(person),
+                ..arrived
+            })
+        }
         (Some(record), Some(before)) => {
             let tree = match &active.tree {
                 Sight::Known(tree) => tree,
@@ -66,14 +78,21 @@ pub(super) fn arrived(env: &Env<'_>, traces: &Traces<'_>) -> Option<Arrived> {
             if traces.reverts.contains(tree) {
                 return Some(fresh(Arrival::Revert));
             }
-            Some(merged(env, record, tree, traces)?.unwrap_or_else(|| fresh(Arrival::Foreign)))
+            match merged(env, record, tree, traces)? {
+                Some(arrived) => Some(arrived),
+                None if !traces.are_reverts_known => None,
+                None => Some(fresh(Arrival::Foreign)),
+            }
         }
-        (_, None) | (None, Some(_)) => Some(Arrived {
-            by: Arrival::Baseline,
-            person: None,
-            bypassed: Vec::new(),
-            since: time(traces.now),
-        }),
+        (_, None) | (None, Some(_)) => {
+            let is_known = matches!(active.tree, Sight::Known(_)) && traces.are_reverts_known;
+            is_known.then(|| Arrived {
+                by: Arrival::Baseline,
+                person: None,
+                bypassed: Vec::new(),
+                since: time(traces.now),
+            })
+        }
     }
 }
 
@@ -105,14 +124,22 @@ fn merged(
     let head = head.and_then(|status| status.head_sha.as_deref());
     let was_merged = match head.map(|head| traces.asker.commit(head)) {
         Some(Sight::Known(commit)) => commit.tree == *tree,
-        Some(Sight::Pending) => return None,
-        Some(Sight::Absent | Sight::Failed(_)) | None => false,
+        // What cannot be read is no reason to call it somebody else's.
+        Some(Sight::Pending | Sight::Failed(_)) => return None,
+        Some(Sight::Absent) | None => false,
     };
     if !was_proposed && !was_merged && !has_tree(env.proposed.as_ref()) {
         return Some(None);
     }
-    let is_ours = record.order.is_some();
-    let person = status.and_then(|status| status.merged_by.clone());
+    let ordered = record
+        .order
+        .as_ref()
+        .map(|order| traces.asker.commit(&order.head_sha));
+    let is_ours = match ordered {
+        Some(Sight::Known(commit)) => commit.tree == *tree,
+        Some(Sight::Pending | Sight::Failed(_)) => return None,
+        Some(Sight::Absent) | None => false,
+    };
     let reasons = record.waits.iter().map(|wait| wait.reason.clone());
     let reasons = reasons.filter(|it| !NO_RULES.contains(&it.as_str()));
     Some(Some(Arrived {
@@ -120,13 +147,27 @@ fn merged(
             true => Arrival::Promotion,
             false => Arrival::Person,
         },
-        person: person.filter(|_| !is_ours),
-        bypassed: match is_ours {
-            true => Vec::new(),
-            false => reasons.collect(),
+        person: person(env, status, traces).filter(|_| !is_ours),
+        bypassed: match (is_ours, was_proposed) {
+            (true, _) => Vec::new(),
+            (false, true) => reasons.collect(),
+            // It was merged before the rules were asked about it.
+            (false, false) => vec!["NotLookedAt".to_owned()],
         },
         since: time(traces.now),
     }))
+}
+
+/// Who has merged what the branch has, as far as its pull request brought it there.
+fn person(
+    env: &Env<'_>,
+    status: Option<&PullRequestStatus>,
+    traces: &Traces<'_>,
+) -> Option<String> {
+    let (active, status) = (env.active.as_ref()?, status?);
+    let merged = status.merged_sha.as_ref()?;
+    let is_there = traces.asker.contains(&active.sha, merged) == Sight::Known(true);
+    status.merged_by.clone().filter(|_| is_there)
 }
 
 /// Whether a person has accepted that a branch has this commit.

@@ -17,6 +17,7 @@ use super::evidence::{ForgeState, Sight};
 use super::tips::Asker;
 use crate::flux::observed::{Found, condition, is_observed, is_suspended};
 use crate::text::words::{clean, instant_utc};
+use crate::time::clock::{Now, Trust};
 use crate::verdict::condition::listed;
 
 /// After so long without any CommitStatus it is told which keys there are.
@@ -34,6 +35,8 @@ pub(super) struct Check {
     pub(super) message: Option<String>,
     /// When time alone changes it.
     pub(super) next: Option<Timestamp>,
+    /// When more is said of it.
+    pub(super) wake: Option<Timestamp>,
 }
 
 impl Check {
@@ -141,9 +144,13 @@ fn by_objects(given: &Given, key: &str, about: About<'_>) -> Check {
     match found.as_slice() {
         [] => {
             let message = missing(given, key, about, &of(about.sha));
-            pending(key, "CheckMissing", message)
+            let long = about.since.unwrap_or(given.now.at).checked_add(LONG).ok();
+            Check {
+                wake: long.filter(|long| *long > given.now.at),
+                ..pending(key, "CheckMissing", message)
+            }
         }
-        [one] => by_object(key, one, given.now.at),
+        [one] => by_object(key, one, given.now),
         [first, second, ..] => {
             let (first, second) = (name(first), name(second));
             let message = format!(
@@ -183,10 +190,17 @@ fn missing(
     }
 }
 
-fn by_object(key: &str, object: &CommitStatus, now: Timestamp) -> Check {
+fn by_object(key: &str, object: &CommitStatus, now: Now) -> Check {
     let spec = &object.spec;
     let ends = spec.expires_at.as_ref().map(|end| end.0);
-    if let Some(end) = ends.filter(|end| *end <= now) {
+    if let (Some(_), Trust::Lost(_)) = (ends, now.trust) {
+        let message = format!(
+            "CommitStatus {} has an end, and the clock is not right",
+            name(object)
+        );
+        return pending(key, "ClockLost", message);
+    }
+    if let Some(end) = ends.filter(|end| *end <= now.at) {
         let message = format!(
             "CommitStatus {} has expired at {}",
             name(object),
@@ -205,6 +219,7 @@ fn by_object(key: &str, object: &CommitStatus, now: Timestamp) -> Check {
         reason,
         message: said.filter(|said| !said.is_empty()),
         next: ends,
+        wake: None,
     }
 }
 
@@ -239,6 +254,7 @@ fn by_flux(given: &Given, key: &str, all: &[KustomizationReference], sha: &str) 
             },
             message: Some(format!("{shown} {}", clean(&why, LONGEST))),
             next: None,
+            wake: None,
         }
     });
     let checks: Vec<Check> = checks.collect();
@@ -254,7 +270,9 @@ fn by_flux(given: &Given, key: &str, all: &[KustomizationReference], sha: &str) 
 /// Whether a Kustomization is ready with a commit, and what is said of it.
 fn kustomization(object: &FluxObject, sha: &str) -> (Phase, String) {
     let status = &object.status;
-    let has = |revision: &Option<String>| revision.as_ref().is_some_and(|it| it.contains(sha));
+    // As Flux writes it: main@sha1:<commit>, main/<commit> or the commit alone.
+    let is_it = |text: &String| text.rsplit([':', '/']).next() == Some(sha);
+    let has = |revision: &Option<String>| revision.as_ref().is_some_and(is_it);
     let ready = condition(object, "Ready");
     let is_ready = ready.is_some_and(|ready| ready.status == "True");
     let has_applied =
@@ -300,6 +318,7 @@ fn by_forge(asker: &Asker<'_>, key: &str, context: &str, about: About<'_>) -> Ch
             reason: "CheckPending",
             message: passed.message.clone(),
             next: None,
+            wake: None,
         };
     }
     let of = |sha: &str| {
@@ -340,6 +359,7 @@ fn by_forge(asker: &Asker<'_>, key: &str, context: &str, about: About<'_>) -> Ch
         reason,
         message: (!said.is_empty()).then_some(said),
         next: None,
+        wake: None,
     }
 }
 
@@ -350,6 +370,7 @@ fn pending(key: &str, reason: &'static str, message: String) -> Check {
         reason,
         message: Some(message),
         next: None,
+        wake: None,
     }
 }
 

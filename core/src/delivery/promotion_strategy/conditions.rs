@@ -68,6 +68,7 @@ fn is_trouble(reason: &str) -> bool {
         "ForgeUnavailable",
         "MetadataInvalid",
         "PullRequestFailed",
+        "ForgeRefuses",
     ]
     .contains(&reason)
 }

@@ -11,7 +11,7 @@ use sluice_crds::{Decision, PullRequest, Subject};
 
 use super::arrival::{self, Traces};
 use super::checks::{self, About};
-use super::evidence::{Heads, Question as Fact, Sight};
+use super::evidence::{Question as Fact, Sight};
 use super::graph::Graph;
 use super::pulls;
 use super::reverts::{self, Current};
@@ -79,8 +79,9 @@ pub(super) enum Found {
     Deleting,
     /// The spec is refused.
     Refused(Refusals),
-    /// The repository is being read, and nothing that was decided before has to be taken back.
-    Reading,
+    /// The repository is being read, and nothing that was decided before has to be taken back. When to look
+    /// again in any case.
+    Reading(Option<Timestamp>),
     /// It is not known where the branches point to: why.
     Unknown(String),
     /// There is something to report.
@@ -108,6 +109,8 @@ pub(super) struct Merge {
     pub(super) is_auto: bool,
     /// The RevertCommit that it carries out. None: it is a promotion.
     pub(super) revert: Option<String>,
+    /// Why the forge has not merged it so far.
+    pub(super) refused: Option<String>,
 }
 
 impl Considered {
@@ -120,7 +123,7 @@ impl Considered {
     /// Whether something is decided. Otherwise the repository is being read, and what was decided before
     /// stands.
     pub fn is_decided(&self) -> bool {
-        !matches!(self.found, Found::Reading)
+        !matches!(self.found, Found::Reading(_))
     }
 
     /// What has to be asked of the repository.
@@ -133,7 +136,7 @@ impl Considered {
 pub fn consider(given: Given) -> Considered {
     let mut asked = Vec::new();
     let (found, wanted) = find(&given, &mut asked);
-    if matches!(found, Found::Reading) {
+    if matches!(found, Found::Reading(_)) {
         asked.clear();
     }
     Considered {
@@ -157,7 +160,9 @@ fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
     let heads = match (&given.access, asker.heads()) {
         (Access::NotReady(why), _) => return unknown(why.clone()),
         (Access::Ready, Sight::Known(heads)) => heads,
-        (Access::Ready, Sight::Pending) => return (Found::Reading, BTreeSet::new()),
+        (Access::Ready, Sight::Pending) => {
+            return (Found::Reading(ends(given, &[])), BTreeSet::new());
+        }
         (Access::Ready, Sight::Failed(why)) => return unknown(why),
         (Access::Ready, Sight::Absent) => {
             return unknown("the repository has no branches".to_owned());
@@ -173,7 +178,7 @@ fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
     let is_quiet = envs.iter().all(|env| env.proposes == Sight::Known(false));
     let all: Vec<_> = envs
         .into_iter()
-        .map(|env| see(given, &asker, &heads, &own, env, is_quiet))
+        .map(|env| see(given, &asker, &own, env, is_quiet))
         .collect();
     let mut plans: Vec<Plan> = Vec::with_capacity(all.len());
     for seen in &all {
@@ -201,10 +206,20 @@ fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
         .zip(&plans)
         .any(|(seen, plan)| takes_back(seen, plan, asked));
     let found = match asker.waits() && !takes_back {
-        true => Found::Reading,
+        true => Found::Reading(ends(given, asked)),
         false => Found::Plans(plans),
     };
     (found, asker.into_wanted())
+}
+
+/// When something that the status lets pass may have to be taken back.
+fn ends(given: &Given, asked: &[Asked]) -> Option<Timestamp> {
+    let status = given.object.status.as_ref();
+    let orders = status.into_iter().flat_map(|status| &status.environments);
+    let orders = orders.filter_map(|it| Some(it.order.as_ref()?.not_after.0));
+    let answers = asked.iter().filter_map(|asked| asked.until);
+    let all = orders.chain(answers).filter(|end| *end > given.now.at);
+    all.min()
 }
 
 /// The plan of an environment that gets what is proposed, if something is.
@@ -214,7 +229,14 @@ fn going_on(
     at: Option<&At<'_, '_>>,
     asked: &mut Vec<Asked>,
 ) -> Plan {
-    let (mut waits, join) = at.map(rules::waits).unwrap_or_default();
+    let (mut waits, join) = match at {
+        Some(at) => rules::waits(at),
+        // Nothing is proposed.
+        None => (
+            rules::unusable(given, &seen.env).into_iter().collect(),
+            None,
+        ),
+    };
     if let Some(at) = at.filter(|_| waits.is_empty()) {
         waits.extend(active_gates(at, asked));
     }
@@ -263,6 +285,7 @@ fn going_back(
             method: environment.merge_method,
             is_auto: merges != RevertMerge::Manual,
             revert: Some(current.name().to_owned()),
+            refused: pulls::refused(object),
         })
     });
     asked.extend(merge.as_ref().and_then(|merge| promote(given, seen, merge)));
@@ -304,23 +327,35 @@ pub(super) fn own(given: &Given) -> Vec<&Arc<PullRequest>> {
 fn see<'g>(
     given: &'g Given,
     asker: &Asker<'_>,
-    heads: &Heads,
     own: &[&'g Arc<PullRequest>],
     env: Env<'g>,
     is_quiet: bool,
 ) -> Seen<'g> {
-    let candidates = reverts::candidates(given, asker, heads, &env);
+    let candidates = reverts::candidates(given, asker, &env);
     let reverting = reverts::current(given, &env, &candidates);
     let pull = pulls::of(given, asker, &env, own, reverting.as_ref());
+    let mut trees = reverts::trees(&candidates);
+    trees.extend(pulls::reverted(asker, &env, own));
     let traces = Traces {
         object: &given.object,
         asker,
         pull_request: pull.object.map(Arc::as_ref),
-        reverts: &reverts::trees(&candidates),
+        reverts: &trees,
+        are_reverts_known: reverts::are_known(&candidates)
+            && matches!(
+                reverts::written(asker, &env),
+                Sight::Known(_) | Sight::Absent
+            ),
         now: given.now.at,
     };
     let arrived = arrival::arrived(&env, &traces);
-    let held = reverts::held(&env, &candidates, reverting.as_ref(), arrived.as_ref());
+    let held = reverts::held(
+        asker,
+        &env,
+        &candidates,
+        reverting.as_ref(),
+        arrived.as_ref(),
+    );
     let current = reverting.as_ref().map(|current| (current, &pull));
     let statuses = reverts::statuses(given, &candidates, &held, current);
     let is_proposed = env.proposes != Sight::Known(false);
@@ -427,6 +462,7 @@ fn merge(at: &At<'_, '_>) -> Option<Merge> {
         method: at.me.env.spec.merge_method,
         is_auto: at.me.env.spec.auto_merge,
         revert: None,
+        refused: pulls::refused(object),
     })
 }
 

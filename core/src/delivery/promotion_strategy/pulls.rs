@@ -6,8 +6,9 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::PullRequestRecord;
-use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::pull_request::{Change, PullRequestState};
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
@@ -68,7 +69,9 @@ pub(super) fn of<'g>(
                     .copied()
             };
             // That of a revert which is over is another one's.
-            let is_ours = |it: &PullRequest| it.spec.change.is_none();
+            let branch = given.object.spec.proposed_branch(env.spec);
+            let is_ours =
+                |it: &PullRequest| it.spec.change.is_none() && it.spec.source_branch == branch;
             let known = last.filter(|last| {
                 named(&last.name).is_none_or(|it| is_ours(it)) && !is_of_revert(env, last)
             });
@@ -82,7 +85,8 @@ pub(super) fn of<'g>(
         }
     };
     pull.record = pull.record.map(|record| seen(record, pull.object));
-    pull.acts.extend(expired(&own, pull.object));
+    let branch = given.object.spec.proposed_branch(env.spec);
+    pull.acts.extend(expired(&own, pull.object, &branch));
     pull
 }
 
@@ -347,7 +351,11 @@ fn number(object: &PullRequest) -> i64 {
 }
 
 /// Those of an environment that are not needed any more, the newest first. The forge keeps what it has.
-fn expired(own: &[&Arc<PullRequest>], current: Option<&Arc<PullRequest>>) -> Vec<Act> {
+fn expired(
+    own: &[&Arc<PullRequest>],
+    current: Option<&Arc<PullRequest>>,
+    branch: &str,
+) -> Vec<Act> {
     let is_final = |it: &PullRequest| {
         it.status
             .as_ref()
@@ -361,17 +369,57 @@ fn expired(own: &[&Arc<PullRequest>], current: Option<&Arc<PullRequest>>) -> Vec
     let finished = finished.into_iter().skip(MOST_FINISHED);
     let deleted = |it: &&Arc<PullRequest>| Act::Delete(Arc::clone(it));
     let left = left.into_iter().filter_map(|it: &&Arc<PullRequest>| {
-        match (&it.spec.change, &it.spec.close) {
-            (None, _) => Some(deleted(it)),
-            // Nobody else has the branch of a revert.
-            (Some(_), None) => {
-                let reason = "its RevertCommit is not carried out any more".to_owned();
-                Some(closed(it, reason))
-            }
-            (Some(_), Some(_)) => None,
+        let spec = &it.spec;
+        let is_followed = spec.change.is_none() && spec.source_branch == branch;
+        let says_success = it.status.as_ref().and_then(|status| status.commit_status);
+        match (is_followed, &spec.close) {
+            // First nobody may be told any more that it can be merged.
+            (true, _) if says_success == Some(MergeGate::Success) => None,
+            (true, _) => Some(deleted(it)),
+            // Nobody else has its branch, or what is proposed is somewhere else now.
+            (false, None) => Some(closed(
+                it,
+                "it is not what is to be merged any more".to_owned(),
+            )),
+            (false, Some(_)) => None,
         }
     });
     finished.map(deleted).chain(left).collect()
+}
+
+/// Why the forge has not merged an open one that it was asked to merge.
+pub(super) fn refused(object: &PullRequest) -> Option<String> {
+    let status = object.status.as_ref()?;
+    let word = status
+        .outcome
+        .as_ref()
+        .filter(|_| status.attempts.is_none())?;
+    let why = status.message.as_deref().unwrap_or_default();
+    Some(format!("the forge does not merge it: {word}: {why}"))
+}
+
+/// The trees of reverts that were merged and are in what an environment has, whether or not their
+/// RevertCommits are there.
+pub(super) fn reverted<'g>(
+    asker: &Asker<'_>,
+    env: &Env<'_>,
+    own: &[&'g Arc<PullRequest>],
+) -> Vec<String> {
+    let Some(active) = &env.active else {
+        return Vec::new();
+    };
+    let of_env = own
+        .iter()
+        .filter(|it| it.spec.about.environment == env.branch());
+    let trees = of_env.filter_map(|it| {
+        let Some(Change::Tree(tree)) = &it.spec.change else {
+            return None;
+        };
+        let merged = it.status.as_ref()?.merged_sha.as_ref()?;
+        let has_it = asker.contains(&active.sha, merged) == Sight::Known(true);
+        has_it.then(|| tree.of.clone())
+    });
+    trees.collect()
 }
 
 /// What becomes of those whose environment the spec does not have any more: they are closed, and then

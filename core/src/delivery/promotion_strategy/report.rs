@@ -26,15 +26,20 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
     } = considered;
     let before = given.object.status.clone().unwrap_or_default();
     match found {
-        Found::Deleting | Found::Reading => Report {
-            status: before,
-            changed: false,
-            acts: Vec::new(),
-            wake: None,
-        },
+        Found::Deleting => unchanged(before, None),
+        Found::Reading(wake) => unchanged(before, wake),
         Found::Refused(refusals) => refused_spec(&given, &before, &refusals),
         Found::Unknown(why) => unknown(&given, &before, &why),
         Found::Plans(plans) => decided(&given, &before, plans, &asked, recorded),
+    }
+}
+
+fn unchanged(status: PromotionStrategyStatus, wake: Option<Timestamp>) -> Report {
+    Report {
+        status,
+        changed: false,
+        acts: Vec::new(),
+        wake,
     }
 }
 
@@ -76,6 +81,8 @@ fn unknown(given: &Given, before: &PromotionStrategyStatus, why: &str) -> Report
     let at = whole_second(given.now.at);
     let status = PromotionStrategyStatus {
         observed_generation: generation,
+        last_handled_reconcile_at: request(object)
+            .or_else(|| before.last_handled_reconcile_at.clone()),
         environments,
         conditions: condition::settle(wanted, &before.conditions, generation, at),
         ..before.clone()

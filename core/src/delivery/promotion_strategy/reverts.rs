@@ -14,7 +14,7 @@ use sluice_crds::revert_commit::{RevertMerge, RevertPhase};
 
 use super::arrival::Arrived;
 use super::checks::short;
-use super::evidence::{Heads, Sight};
+use super::evidence::Sight;
 use super::pulls::{Pull, Standing};
 use super::rules::wait;
 use super::tips::{Asker, Dry, Env, dry_of};
@@ -44,6 +44,8 @@ pub(super) struct Candidate<'g> {
     destination: Destination,
     /// Whether the environment has what it takes back.
     is_due: bool,
+    /// Whether it has it, or had it last.
+    matters: bool,
 }
 
 /// The one that is carried out now.
@@ -97,7 +99,6 @@ impl Current<'_> {
 pub(super) fn candidates<'g>(
     given: &'g Given,
     asker: &Asker<'_>,
-    heads: &Heads,
     env: &Env<'_>,
 ) -> Vec<Candidate<'g>> {
     let all = given.reverts.iter().filter(|it| {
@@ -120,14 +121,21 @@ pub(super) fn candidates<'g>(
         let matters = has(from) || had(from);
         Candidate {
             destination: match matters {
-                true => destination(asker, heads, env, object),
+                true => destination(asker, env, object),
                 false => Destination::Reading,
             },
             is_due: has(from),
+            matters,
             object,
         }
     };
     all.into_iter().map(candidate).collect()
+}
+
+/// Whether it is known where all lead that may have been carried out.
+pub(super) fn are_known(candidates: &[Candidate<'_>]) -> bool {
+    let mut matter = candidates.iter().filter(|it| it.matters);
+    !matter.any(|it| matches!(it.destination, Destination::Reading))
 }
 
 /// The trees that they lead back to.
@@ -139,19 +147,14 @@ pub(super) fn trees(candidates: &[Candidate<'_>]) -> Vec<String> {
     trees.collect()
 }
 
-fn destination(
-    asker: &Asker<'_>,
-    heads: &Heads,
-    env: &Env<'_>,
-    object: &RevertCommit,
-) -> Destination {
+fn destination(asker: &Asker<'_>, env: &Env<'_>, object: &RevertCommit) -> Destination {
     let spec = &object.spec;
     let healthy = env.record.map_or(&[][..], |record| &record.last_healthy);
     let known = healthy.iter().find(|it| it.dry_sha == spec.dry_sha);
     let hydrated = match (&spec.hydrated_sha, known) {
         (Some(sha), Some(known)) if known.hydrated_sha == *sha => sha,
         (None, Some(known)) => &known.hydrated_sha,
-        (Some(sha), _) => match is_made_from(asker, heads, spec, sha) {
+        (Some(sha), _) => match is_made_from(asker, spec, sha) {
             Ok(Sight::Known(())) => sha,
             Ok(_) => return Destination::Reading,
             Err((reason, why)) => return Destination::Unknown(reason, why),
@@ -175,6 +178,19 @@ fn destination(
     if let Some(wrong) = goes_forward(asker, env, &spec.dry_sha) {
         return wrong;
     }
+    let before = env.record.map_or(&[][..], |record| &record.held);
+    if before.iter().any(|held| held.dry_sha == spec.dry_sha) {
+        let why = format!(
+            "{} was taken back itself, and is held",
+            short(&spec.dry_sha)
+        );
+        return Destination::Unknown("DestinationHeld", why);
+    }
+    if before.len() >= MOST {
+        let why =
+            format!("{MOST} commits are held already; delete a RevertCommit whose commit is fixed");
+        return Destination::Unknown("TooManyHeld", why);
+    }
     match asker.commit(hydrated) {
         Sight::Known(commit) => Destination::Known(commit.tree.clone()),
         Sight::Pending | Sight::Failed(_) => Destination::Reading,
@@ -188,7 +204,6 @@ fn destination(
 /// Whether a commit of the branch was made from the dry commit to go back to.
 fn is_made_from(
     asker: &Asker<'_>,
-    heads: &Heads,
     spec: &sluice_crds::RevertCommitSpec,
     hydrated: &str,
 ) -> Result<Sight<()>, (&'static str, String)> {
@@ -202,7 +217,7 @@ fn is_made_from(
             return Err(("NotAnAncestor", why));
         }
     }
-    match dry_of(asker, heads, hydrated) {
+    match dry_of(asker, hydrated) {
         Dry::Known(dry) if dry == spec.dry_sha => Ok(Sight::Known(())),
         Dry::Pending | Dry::Unreadable(_) => Ok(Sight::Pending),
         Dry::Known(_) | Dry::Unsaid | Dry::Invalid(_) => {
@@ -215,6 +230,7 @@ fn is_made_from(
 
 /// A revert never goes forward.
 fn goes_forward(asker: &Asker<'_>, env: &Env<'_>, to: &str) -> Option<Destination> {
+    // Somebody else may have pushed something that says nothing of itself.
     let active = env.active.as_ref()?.dry.known()?;
     let forward = || {
         let why = format!(
@@ -241,7 +257,8 @@ pub(super) fn current<'g>(
     candidates: &[Candidate<'g>],
 ) -> Option<Current<'g>> {
     let active = env.active.as_ref()?;
-    let may = given.reverts_verified && !given.object.spec.suspend;
+    let is_free = given.surroundings.get(env.place)?.owned_by.is_none();
+    let may = given.reverts_verified && !given.object.spec.suspend && is_free;
     let due = candidates.iter().filter(|it| may && it.is_due);
     due.filter_map(|it| match &it.destination {
         Destination::Known(tree) if active.tree != Sight::Known(tree.clone()) => Some(Current {
@@ -256,6 +273,7 @@ pub(super) fn current<'g>(
 /// What is held: what was taken back before, and what is being taken back, as long as the RevertCommit is
 /// there.
 pub(super) fn held(
+    asker: &Asker<'_>,
     env: &Env<'_>,
     candidates: &[Candidate<'_>],
     current: Option<&Current<'_>>,
@@ -263,11 +281,18 @@ pub(super) fn held(
 ) -> Vec<Held> {
     let is_there = |name: &str| candidates.iter().any(|it| it.name() == name);
     let before = env.record.map_or(&[][..], |record| &record.held);
-    let mut all: Vec<Held> = before
+    let is_fixed = |held: &Held| {
+        let of = candidates.iter().find(|it| it.name() == held.revert_commit);
+        let fix = of.and_then(|it| it.object.spec.fixed_by.as_deref());
+        let active = env.active.as_ref().and_then(|tip| tip.dry.known());
+        let both = active.zip(fix);
+        both.is_some_and(|(active, fix)| asker.contains(active, fix) == Sight::Known(true))
+    };
+    // What the environment has with its fix is held no longer.
+    let left = before
         .iter()
-        .filter(|it| is_there(&it.revert_commit))
-        .cloned()
-        .collect();
+        .filter(|it| is_there(&it.revert_commit) && !is_fixed(it));
+    let mut all: Vec<Held> = left.cloned().collect();
     let was = env.record.and_then(|record| record.active.as_ref());
     let has_gone_back = arrived.is_some_and(|it| it.by == Arrival::Revert);
     let taking = current.map(|it| {
@@ -280,6 +305,11 @@ pub(super) fn held(
         .iter()
         .find(|it| has_gone_back && was.is_some_and(|was| was.hydrated_sha == it.object.spec.from));
     let taken = taken.map(|it| (it.name(), was.and_then(|was| was.dry_sha.as_deref())));
+    if let Sight::Known(Some(written)) = written(asker, env)
+        && is_there(&written.revert_commit)
+    {
+        all.push(written);
+    }
     for (name, dry) in taking.into_iter().chain(taken) {
         let Some(dry) = dry.filter(|_| !all.iter().any(|it| it.revert_commit == name)) else {
             continue;
@@ -290,6 +320,31 @@ pub(super) fn held(
         });
     }
     all
+}
+
+/// What the commit of a revert says that it has taken back, for an environment of which nothing else is known
+/// any more. A merge of it has it as its second parent. Of any other environment nothing is read.
+pub(super) fn written(asker: &Asker<'_>, env: &Env<'_>) -> Sight<Option<Held>> {
+    let is_known = env.record.is_some_and(|record| record.active.is_some());
+    let Some(active) = env.active.as_ref().filter(|_| !is_known) else {
+        return Sight::Known(None);
+    };
+    let said = |message: &str| {
+        let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
+        Some(Held {
+            dry_sha: value(HELD)?.to_owned(),
+            revert_commit: value(REVERT)?.to_owned(),
+        })
+    };
+    let commit = match asker.commit(&active.sha) {
+        Sight::Known(commit) => commit,
+        other => return other.map(|_| None),
+    };
+    match (said(&commit.message), commit.parents.get(1)) {
+        (Some(held), _) => Sight::Known(Some(held)),
+        (None, Some(merged)) => asker.commit(merged).map(|merged| said(&merged.message)),
+        (None, None) => Sight::Known(None),
+    }
 }
 
 impl Candidate<'_> {

@@ -31,6 +31,7 @@ use super::reverts::Current;
 use super::tips::{Asker, Dry, Env, Tip};
 use super::{Access, Given, upkeep, words};
 use crate::text::words::clean;
+use crate::time::clock::Trust;
 use crate::time::stamp::time;
 
 /// An environment with everything that was seen of it.
@@ -101,29 +102,38 @@ fn usable(at: &At<'_, '_>) -> Option<Wait> {
     if given.object.spec.suspend {
         return Some(wait("Suspended", "the PromotionStrategy is suspended"));
     }
+    if let Trust::Lost(_) = given.now.trust {
+        // An order has an end, which nobody would see.
+        let message = "the clock of the controller is not right; nothing is merged until it is";
+        return Some(wait("ClockLost", message));
+    }
     if let Access::NotReady(why) = &given.access {
         return Some(wait("AccessNotReady", why));
     }
-    let owner = given.surroundings.get(at.me.env.place)?.owned_by.as_ref();
+    if let Some(wait) = unusable(given, &at.me.env) {
+        return Some(wait);
+    }
+    match &at.me.env.proposes {
+        Sight::Pending => Some(pending()),
+        Sight::Failed(why) => Some(wait("ForgeUnavailable", why)),
+        Sight::Known(_) | Sight::Absent => None,
+    }
+}
+
+/// Why nothing can ever be merged into a branch, whatever is proposed.
+pub(super) fn unusable(given: &Given, env: &Env<'_>) -> Option<Wait> {
+    let branch = env.branch();
+    let owner = given.surroundings.get(env.place)?.owned_by.as_ref();
     if let Some(owner) = owner {
         let message = format!(
-            "the branch {} belongs to the older PromotionStrategy {owner}; give it another branch",
-            at.branch()
+            "the branch {branch} belongs to the older PromotionStrategy {owner}; give it another branch"
         );
         return Some(wait("BranchOwned", message));
     }
-    match (&at.me.env.active, &at.me.env.proposes) {
-        (None, _) => {
-            let message = format!(
-                "there is no branch {}; push one, it may be empty",
-                at.branch()
-            );
-            Some(wait("ActiveBranchMissing", message))
-        }
-        (Some(_), Sight::Pending) => Some(pending()),
-        (Some(_), Sight::Failed(why)) => Some(wait("ForgeUnavailable", why)),
-        (Some(_), Sight::Known(_) | Sight::Absent) => None,
-    }
+    env.active.is_none().then(|| {
+        let message = format!("there is no branch {branch}; push one, it may be empty");
+        wait("ActiveBranchMissing", message)
+    })
 }
 
 pub(super) fn pending() -> Wait {
@@ -325,7 +335,7 @@ fn pull_request(at: &At<'_, '_>) -> Option<Wait> {
         }
         Standing::ClosedByPerson => {
             let message = format!(
-                "a person has closed its pull request; open it again, or push something else to {}",
+                "somebody has closed its pull request; push something else to {}",
                 at.given.object.spec.proposed_branch(at.me.env.spec)
             );
             Some(wait("ClosedByPerson", message))
@@ -392,6 +402,11 @@ impl<'g> At<'_, 'g> {
 
     /// What keeps an open pull request from being merged.
     fn hindered(&self, status: &PullRequestStatus) -> Option<Wait> {
+        if let (Some(_), Some(word)) = (status.attempts, &status.outcome) {
+            let why = status.message.as_deref().unwrap_or_default();
+            let message = format!("its pull request cannot be worked on: {word}: {why}");
+            return Some(wait("PullRequestFailed", message));
+        }
         let label = &self.given.object.spec.hold_label;
         if status.draft {
             return Some(wait("Draft", "its pull request is a draft"));

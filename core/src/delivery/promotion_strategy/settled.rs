@@ -28,18 +28,28 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
     let now = given.now.at;
     let env = &seen.env;
     let (status_of, before) = (checks::together, env.record);
-    let active = env.active.as_ref().map(|tip| {
-        let known = before.and_then(|it| it.active.as_ref());
-        let dry = match &env.stands_at {
-            Dry::Known(dry) => Some(dry.clone()),
+    // Nothing is recorded of a commit before all is known that it is judged by. A branch that is gone may come
+    // back with something else: what it had before is kept.
+    let active = env
+        .active
+        .as_ref()
+        .zip(seen.arrived.as_ref())
+        .and_then(|(tip, arrived)| {
+            let known = before.and_then(|it| it.active.as_ref());
+            let dry = match &env.stands_at {
+                Dry::Known(dry) => Some(dry.clone()),
+                _ => tip.dry.known().map(str::to_owned),
+            };
+            let tip = recorded(tip, dry, status_of(&seen.active_checks), known, now)?;
+            Some(with_arrival(tip, arrived))
+        });
+    let active = active.or_else(|| before.and_then(|it| it.active.clone()));
+    let proposed = env.proposed.as_ref().and_then(|tip| {
+        let known = before.and_then(|it| it.proposed.as_ref());
+        let dry = match (&env.proposes, &env.stands_at) {
+            (Sight::Known(false), Dry::Known(dry)) => Some(dry.clone()),
             _ => tip.dry.known().map(str::to_owned),
         };
-        let tip = recorded(tip, dry, status_of(&seen.active_checks), known, now);
-        with_arrival(tip, seen.arrived.as_ref())
-    });
-    let proposed = env.proposed.as_ref().map(|tip| {
-        let known = before.and_then(|it| it.proposed.as_ref());
-        let dry = tip.dry.known().map(str::to_owned);
         recorded(tip, dry, status_of(&seen.proposed_checks), known, now)
     });
     let all = [
@@ -51,7 +61,7 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
         .flat_map(|(checks, of)| checks.iter().map(|it| it.status(*of)));
     let nexts = all
         .iter()
-        .flat_map(|(checks, _)| checks.iter().filter_map(|it| it.next));
+        .flat_map(|(checks, _)| checks.iter().flat_map(|it| [it.next, it.wake]).flatten());
     let is_merged = seen.pull.standing == Standing::Merged;
     let status = EnvironmentStatus {
         branch: env.branch().to_owned(),
@@ -80,20 +90,20 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
     }
 }
 
-/// A tip as the status has it. It keeps since when the branch has it.
+/// A tip as the status has it. It keeps since when the branch has it. None: its files are not known yet.
 fn recorded(
     tip: &Tip,
     dry_sha: Option<String>,
     commit_status: Option<Phase>,
     before: Option<&Recorded>,
     now: Timestamp,
-) -> Recorded {
+) -> Option<Recorded> {
     let same = before.filter(|before| before.hydrated_sha == tip.sha);
     let tree = match &tip.tree {
         Sight::Known(tree) => tree.clone(),
-        _ => same.map_or_else(String::new, |same| same.tree.clone()),
+        Sight::Absent | Sight::Pending | Sight::Failed(_) => same?.tree.clone(),
     };
-    Recorded {
+    Some(Recorded {
         dry_sha,
         hydrated_sha: tip.sha.clone(),
         tree,
@@ -102,19 +112,16 @@ fn recorded(
         by: None,
         bypassed: Vec::new(),
         since: same.map_or_else(|| time(now), |same| same.since.clone()),
-    }
+    })
 }
 
-fn with_arrival(tip: Recorded, arrived: Option<&Arrived>) -> Recorded {
-    match arrived {
-        Some(arrived) => Recorded {
-            arrived_by: Some(arrived.by),
-            by: arrived.person.clone(),
-            bypassed: arrived.bypassed.clone(),
-            since: arrived.since.clone(),
-            ..tip
-        },
-        None => tip,
+fn with_arrival(tip: Recorded, arrived: &Arrived) -> Recorded {
+    Recorded {
+        arrived_by: Some(arrived.by),
+        by: arrived.person.clone(),
+        bypassed: arrived.bypassed.clone(),
+        since: arrived.since.clone(),
+        ..tip
     }
 }
 
@@ -128,6 +135,7 @@ fn state(
     match (&seen.env.proposes, reason) {
         _ if given.object.spec.suspend => EnvironmentState::Suspended,
         _ if seen.reverting.is_some() => EnvironmentState::Reverting,
+        _ if seen.env.active.is_none() => EnvironmentState::Unknown,
         (Sight::Pending | Sight::Failed(_) | Sight::Absent, _) => EnvironmentState::Unknown,
         (Sight::Known(true), Some("Held")) => EnvironmentState::Held,
         (Sight::Known(true), _) => EnvironmentState::Waiting,
@@ -208,6 +216,13 @@ pub(super) fn settle(
         plan.status.state = EnvironmentState::Merging;
     }
     plan.status.order = ordered(&merge, before, asked.until, now);
+    if let Some(why) = merge.refused {
+        // It is tried again as long as the order stands.
+        let wait = rules::wait("ForgeRefuses", why);
+        plan.status.reason = Some(wait.reason.clone());
+        plan.status.message = Some(wait.message.clone());
+        plan.status.waits.push(wait);
+    }
     plan.wakes
         .extend(plan.status.order.as_ref().map(|order| order.not_after.0));
     plan

@@ -68,8 +68,24 @@ pub fn check(object: &PromotionStrategy) -> Result<(), Refusals> {
             ));
         }
     }
+    let is_named = !status_name.trim().is_empty() && !status_name.contains(char::is_control);
+    if is_named && !status_name.starts_with("sluice/") && status_name != FORMER_STATUS {
+        mistakes.push(Refusal::new(
+            "spec.statusName",
+            "others write statuses by other names",
+            format!("begin it with `sluice/`, or write {FORMER_STATUS}"),
+        ));
+    }
     environments(spec, &mut mistakes);
     Refusals::unless_empty(mistakes, ())
+}
+
+/// What the GitOps Promoter calls the status by which a pull request waits for the environment before.
+const FORMER_STATUS: &str = "promoter-previous-environment";
+
+/// Whether the controller itself writes a status by that name.
+fn is_ours(forge: Option<&str>, status_name: &str) -> bool {
+    forge.is_some_and(|it| it == status_name || it.starts_with("sluice/"))
 }
 
 /// The branches together: no two of them may be the same.
@@ -317,7 +333,7 @@ impl Checks<'_> {
                 problem,
                 "write one of flux and forge",
             );
-        } else if forge.as_deref() == Some(self.status_name) {
+        } else if is_ours(forge.as_deref(), self.status_name) {
             let problem = "the controller itself writes the status of that name";
             wrong(
                 format!("{field}.forge"),

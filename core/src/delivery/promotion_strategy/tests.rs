@@ -11,6 +11,7 @@ use sluice_crds::{CommitStatus, Decision, Gate, GateSet};
 use super::*;
 use crate::gate::Identity;
 use crate::offline::simulate::{self, Key, World};
+use crate::time::clock::Trust;
 use crate::verdict::question::Question;
 use repository::Repository;
 
@@ -42,6 +43,7 @@ struct Play {
     reverts: Vec<RevertCommit>,
     verified: bool,
     squashes: bool,
+    clock_is_lost: bool,
 }
 
 impl Play {
@@ -80,6 +82,7 @@ impl Play {
             reverts: Vec::new(),
             verified: true,
             squashes: false,
+            clock_is_lost: false,
             object,
         };
         let first = play.repository.commit_dry("first");
@@ -183,7 +186,13 @@ impl Play {
             reverts: self.reverts.iter().cloned().map(Arc::new).collect(),
             reverts_verified: self.verified,
             kustomizations: self.kustomizations.clone(),
-            now: Now::given(self.now),
+            now: Now {
+                at: self.now,
+                trust: match self.clock_is_lost {
+                    true => Trust::Lost(SignedDuration::from_mins(5)),
+                    false => Trust::Good,
+                },
+            },
         }
     }
 
@@ -289,7 +298,7 @@ impl Play {
 
     /// What is proposed is joined to the history of its environment, if that is ordered.
     fn joined(&mut self, object: &PullRequest) -> Option<String> {
-        let environment = self.environment(&object.spec.about.environment);
+        let environment = self.find(&object.spec.about.environment)?;
         let join = environment
             .join
             .clone()
@@ -301,13 +310,18 @@ impl Play {
 
     /// The head that may be merged now.
     fn order(&self, object: &PullRequest) -> Option<String> {
-        let environment = self.environment(&object.spec.about.environment);
+        let environment = self.find(&object.spec.about.environment)?;
         let order = environment.order.as_ref()?;
         let is_it = Some(&order.pull_request) == object.metadata.name.as_ref()
             && order.key == object.spec.about.key
             && order.not_after.0 >= self.now
             && Some(&order.head_sha) == self.repository.find(&object.spec.source_branch).as_ref();
         is_it.then(|| order.head_sha.clone())
+    }
+
+    fn find(&self, branch: &str) -> Option<&EnvironmentStatus> {
+        let status = self.object.status.as_ref()?;
+        status.environments.iter().find(|it| it.branch == branch)
     }
 
     fn environment(&self, branch: &str) -> &EnvironmentStatus {

@@ -1,8 +1,8 @@
 //! Step 1: what both branches of each environment have, and from which dry commit that was made.
 //!
-//! The note of a commit says it, else the file in it. An environment for which nothing is proposed stands at
-//! what its proposed branch was made from: a hydrator that has found nothing to change leaves a note there.
-//! Any other stands at what its own branch was made from.
+//! The file in a commit says it. An environment for which nothing is proposed stands at what the note on its
+//! proposed commit says, if there is one: a hydrator that has found nothing to change leaves it there. Notes
+//! on anything else say nothing: fewer people look at them than at branches.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -138,13 +138,10 @@ pub(super) struct Tip {
 }
 
 impl Tip {
-    fn read(asker: &Asker<'_>, heads: &Heads, sha: &str) -> Self {
+    fn read(asker: &Asker<'_>, sha: &str) -> Self {
         let commit = asker.commit(sha);
-        let (dry, said) = dry(asker, heads, sha, &commit);
-        let joined = match &commit {
-            Sight::Known(commit) => joined(commit).cloned(),
-            Sight::Absent | Sight::Pending | Sight::Failed(_) => None,
-        };
+        let (dry, said) = said(asker, sha);
+        let joined = joined(asker, &commit);
         Self {
             sha: sha.to_owned(),
             tree: commit.map(|commit| commit.tree.clone()),
@@ -181,39 +178,49 @@ impl<T> Sight<T> {
 pub(super) const KEEP: &str = "Sluice-Keep: ";
 
 /// From which dry commit a commit of an environment branch was made.
-pub(super) fn dry_of(asker: &Asker<'_>, heads: &Heads, sha: &str) -> Dry {
-    let (dry, _) = dry(asker, heads, sha, &asker.commit(sha));
-    dry
+pub(super) fn dry_of(asker: &Asker<'_>, sha: &str) -> Dry {
+    said(asker, sha).0
 }
 
-/// The commit that a commit of ours joins to the history of an environment. None: it is another one.
-pub(super) fn joined(commit: &Commit) -> Option<&String> {
-    let is_ours = commit.message.lines().any(|line| line.starts_with(KEEP));
-    commit.parents.first().filter(|_| is_ours)
+/// The commit that a commit of ours joins to the history of an environment: it has the same files, and what
+/// the environment had is named as the other parent. None: it is another one, or that is not known yet.
+pub(super) fn joined(asker: &Asker<'_>, commit: &Sight<Arc<Commit>>) -> Option<String> {
+    let Sight::Known(commit) = commit else {
+        return None;
+    };
+    let [head, active] = commit.parents.as_slice() else {
+        return None;
+    };
+    let trailer = format!("{KEEP}{active}");
+    let says_so = commit.message.lines().any(|line| line == trailer);
+    // Everybody can write the words. With the same files they say nothing wrong.
+    let has_same = || match asker.commit(head) {
+        Sight::Known(head) => head.tree == commit.tree,
+        Sight::Absent | Sight::Pending | Sight::Failed(_) => false,
+    };
+    (says_so && has_same()).then(|| head.clone())
 }
 
-fn dry(
-    asker: &Asker<'_>,
-    heads: &Heads,
-    sha: &str,
-    commit: &Sight<Arc<Commit>>,
-) -> (Dry, Option<Metadata>) {
-    let note = |of: &str| {
+/// What the file of a commit says.
+fn said(asker: &Asker<'_>, sha: &str) -> (Dry, Option<Metadata>) {
+    read(asker.text(Question::Metadata(sha.to_owned())))
+}
+
+/// What the note on a commit says, or that on the commit which it only joins to a history. None: there is no
+/// note.
+fn noted(asker: &Asker<'_>, heads: &Heads, tip: &Tip) -> Option<Dry> {
+    let both = [Some(&tip.sha), tip.joined.as_ref()];
+    both.into_iter().flatten().find_map(|of| {
         let notes = heads.notes.clone()?;
-        let of = of.to_owned();
+        let of = of.clone();
         match asker.text(Question::Note { notes, of }) {
             Sight::Absent => None,
-            found => Some(found),
+            found => Some(read(found).0),
         }
-    };
-    // A commit of ours that only joins histories says what the one says that it joins.
-    let joined = match commit {
-        Sight::Known(commit) => joined(commit).cloned(),
-        Sight::Absent | Sight::Pending | Sight::Failed(_) => None,
-    };
-    let found = note(sha)
-        .or_else(|| note(&joined?))
-        .unwrap_or_else(|| asker.text(Question::Metadata(sha.to_owned())));
+    })
+}
+
+fn read(found: Sight<Arc<str>>) -> (Dry, Option<Metadata>) {
     match found {
         Sight::Known(text) => match metadata::read(&text) {
             Ok(said) => (Dry::Known(said.dry_sha.clone()), Some(said)),
@@ -306,7 +313,7 @@ impl<'g> Branches<'g, '_> {
             spec: self.spec,
             place: self.place,
             record: self.record,
-            stands_at: proposed.as_ref().map_or(Dry::Unsaid, |it| it.dry.clone()),
+            stands_at: active.map_or(Dry::Unsaid, |it| Tip::recorded(it).dry),
             active: active.map(Tip::recorded),
             proposed,
             proposes: Sight::Known(false),
@@ -314,10 +321,11 @@ impl<'g> Branches<'g, '_> {
     }
 
     fn read(self, asker: &Asker<'_>, heads: &Heads) -> Env<'g> {
-        let active = self.active.map(|sha| Tip::read(asker, heads, sha));
-        let proposed = self.proposed.map(|sha| Tip::read(asker, heads, sha));
+        let active = self.active.map(|sha| Tip::read(asker, sha));
+        let proposed = self.proposed.map(|sha| Tip::read(asker, sha));
         let proposes = proposes(active.as_ref(), proposed.as_ref());
-        let stands_at = self.stands_at(asker, active.as_ref(), proposed.as_ref(), &proposes);
+        let both = (active.as_ref(), proposed.as_ref());
+        let stands_at = self.stands_at((asker, heads), both, &proposes);
         Env {
             spec: self.spec,
             place: self.place,
@@ -331,17 +339,19 @@ impl<'g> Branches<'g, '_> {
 
     fn stands_at(
         &self,
-        asker: &Asker<'_>,
-        active: Option<&Tip>,
-        proposed: Option<&Tip>,
+        (asker, heads): (&Asker<'_>, &Heads),
+        (active, proposed): (Option<&Tip>, Option<&Tip>),
         proposes: &Sight<bool>,
     ) -> Dry {
         let Some(active) = active else {
             return Dry::Unsaid;
         };
         match (proposes, proposed) {
-            (Sight::Known(false), Some(proposed)) if proposed.dry != Dry::Unsaid => {
-                proposed.dry.clone()
+            (Sight::Known(false), Some(proposed)) => {
+                let note = noted(asker, heads, proposed);
+                // It may only lie after what the commit itself says.
+                let note = note.map(|note| after(asker, note, &proposed.dry));
+                note.unwrap_or_else(|| proposed.dry.clone())
             }
             (Sight::Pending, _) => Dry::Pending,
             _ => self.kept(asker, active),
@@ -354,14 +364,23 @@ impl<'g> Branches<'g, '_> {
         let record = self.record.and_then(|record| record.active.as_ref());
         let record = record.filter(|record| record.hydrated_sha == active.sha);
         let kept = record.and_then(|record| record.dry_sha.as_deref());
-        match (kept, active.dry.known()) {
-            (Some(kept), Some(own)) if kept != own => match asker.contains(kept, own) {
-                Sight::Known(true) => Dry::Known(kept.to_owned()),
-                Sight::Known(false) | Sight::Absent | Sight::Failed(_) => active.dry.clone(),
-                Sight::Pending => Dry::Pending,
-            },
-            _ => active.dry.clone(),
+        match kept {
+            Some(kept) => after(asker, Dry::Known(kept.to_owned()), &active.dry),
+            None => active.dry.clone(),
         }
+    }
+}
+
+/// What a note says, if that comes after what the commit itself says; else the latter.
+fn after(asker: &Asker<'_>, note: Dry, own: &Dry) -> Dry {
+    match (&note, own) {
+        (Dry::Known(later), Dry::Known(first)) => match asker.contains(later, first) {
+            Sight::Known(true) => note,
+            Sight::Pending => Dry::Pending,
+            Sight::Known(false) | Sight::Absent | Sight::Failed(_) => own.clone(),
+        },
+        (Dry::Pending, _) => Dry::Pending,
+        _ => own.clone(),
     }
 }
 

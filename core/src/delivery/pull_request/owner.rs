@@ -102,7 +102,7 @@ pub(super) fn is_whole(object: &PullRequest) -> bool {
 pub(super) fn context(object: &PullRequest) -> String {
     match object.spec.about.kind == pipelines::KIND {
         true => pipeline::context(object),
-        false => USUAL_CONTEXT.to_owned(),
+        false => strategy::context(USUAL_CONTEXT, &object.spec.about.environment),
     }
 }
 

@@ -104,7 +104,7 @@ async fn look(
         Access::NotReady(_) => BTreeSet::new(),
     };
     context.repositories.need(&access, &own, needed);
-    if is_requested(&object) {
+    if may == Access::Ready && is_requested(&object) {
         context.repositories.list_now(&access);
     }
     let seen = Arc::new(context.repositories.of(&access, &own));

@@ -111,12 +111,15 @@ fn a_mistake_is_refused_at_its_field(#[case] other: Value, #[case] field: &str) 
 }
 
 #[test]
-fn the_status_that_we_write_is_the_one_that_the_strategy_names() {
+fn nobody_waits_for_a_status_that_we_write() {
     let named = json!({
         "statusName": "promoter-previous-environment",
         "proposedCommitStatuses": [{"key": "a", "forge": "sluice/promotion"}],
     });
-    assert_eq!(refused(&strategy(&named)), [""; 0]);
+    let field = "spec.proposedCommitStatuses[0].forge";
+    assert_eq!(refused(&strategy(&named)), [field]);
+    let foreign = json!({"statusName": "ci/build"});
+    assert_eq!(refused(&strategy(&foreign)), ["spec.statusName"]);
 }
 
 /// Which environments others wait for depends on `after`.

@@ -155,3 +155,75 @@ fn a_lost_status_is_found_again() {
     play.settle();
     assert_eq!(play.merges.len(), 1);
 }
+
+#[test]
+fn a_branch_that_comes_back_with_something_else_is_foreign() {
+    let mut play = waiting();
+    let newest = play.repository.head("main");
+    play.repository.remove("env/dev");
+    play.settle();
+    assert_eq!(play.reason("env/dev"), Some("ActiveBranchMissing"));
+    play.repository.push("env/dev", &newest, "forged");
+    play.settle();
+    assert_eq!(arrived(&play, "env/dev"), Some(Arrival::Foreign));
+}
+
+/// Nobody has looked at the second, and the one who merged the first has not merged it.
+#[test]
+fn what_was_not_looked_at_is_nobody_s_promotion() {
+    let mut play = waiting();
+    play.spec(|spec| spec["environments"][0]["autoMerge"] = json!(false));
+    play.open.insert("office".to_owned(), true);
+    play.settle();
+    assert_eq!(play.reasons("env/dev"), ["WaitsForPerson"]);
+    let before = play.repository.head("env/dev");
+    merged_by_person(&mut play, before);
+    let dry = play.repository.commit_dry("quick");
+    let head = play.propose("env/dev", &dry, "quick");
+    play.repository.merge("env/dev", &head);
+    play.settle();
+    let active = play.environment("env/dev").active.clone().unwrap();
+    assert_eq!(active.arrived_by, Some(Arrival::Person));
+    assert_eq!(active.bypassed, ["NotLookedAt"]);
+}
+
+/// The branches are listed, and nothing else can be read for a while.
+#[test]
+fn what_cannot_be_read_is_not_recorded() {
+    let mut play = Play::new();
+    play.repository.fails = true;
+    play.settle();
+    assert_eq!(play.environment("env/dev").active, None);
+    play.repository.fails = false;
+    play.all_healthy();
+    play.settle();
+    assert_eq!(arrived(&play, "env/dev"), Some(Arrival::Baseline));
+
+    play.repository.fails = true;
+    let newest = play.repository.head("main");
+    play.repository.push("env/dev", &newest, "forged");
+    play.settle();
+    assert_eq!(
+        play.says("Ready").as_deref(),
+        Some("False ForgeUnavailable")
+    );
+    play.repository.fails = false;
+    play.settle();
+    assert_eq!(arrived(&play, "env/dev"), Some(Arrival::Foreign));
+}
+
+/// A person may merge into test. Meanwhile somebody pushes to dev, so that test waits again.
+#[test]
+fn what_is_taken_back_in_a_hurry_says_nothing_of_others() {
+    let mut play = waiting();
+    play.open.insert("office".to_owned(), true);
+    play.spec(|spec| spec["environments"][1]["autoMerge"] = json!(false));
+    play.settle();
+    play.check("env/dev", "health", "success");
+    play.settle();
+    assert_eq!(play.reasons("env/test"), ["WaitsForPerson"]);
+    let newest = play.repository.head("main");
+    play.repository.push("env/dev", &newest, "forged");
+    play.settle();
+    assert_eq!(arrived(&play, "env/dev"), Some(Arrival::Foreign));
+}

@@ -354,3 +354,52 @@ fn every_wait_is_told_and_the_first_decides() {
     );
     assert_eq!(play.reason("env/test"), Some("WaitsForEnvironment"));
 }
+
+/// Everybody can write the trailer of a join.
+#[test]
+fn checks_of_a_parent_count_for_no_other_files() {
+    let mut play = Play::new();
+    play.spec(|spec| spec["proposedCommitStatuses"] = json!([{"key": "lint"}]));
+    play.all_healthy();
+    play.settle();
+    let dry = play.hydrate("v2");
+    let head = play.repository.head("env/dev-next");
+    play.check_sha(&head, "lint", "success");
+    let active = play.repository.head("env/dev");
+    let message = format!("x\n\nSluice-Keep: {active}");
+    play.repository
+        .push_with("env/dev-next", &dry, "evil", &message);
+    play.settle();
+    assert_eq!(play.reason("env/dev"), Some("CheckMissing"));
+    assert_eq!(play.merges, []);
+}
+
+/// Who may push notes may not be who may push branches.
+#[test]
+fn a_note_on_what_waits_says_nothing() {
+    let (mut play, second) = waiting();
+    // It says that dev, whose promotion waits, has it.
+    play.repository.note("env/dev", &second);
+    play.repository.note("env/dev-next", &second);
+    play.settle();
+    assert_eq!(play.reasons("env/test")[0], "WaitsForEnvironment");
+    // And one that is no note at all stops nothing.
+    play.repository.note("env/prod", "nonsense");
+    play.open.insert("start".to_owned(), true);
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+}
+
+#[test]
+fn nothing_is_merged_by_a_clock_that_is_not_right() {
+    let mut play = Play::new();
+    play.all_healthy();
+    play.settle();
+    play.clock_is_lost = true;
+    play.hydrate("v2");
+    play.settle();
+    assert_eq!(play.reason("env/dev"), Some("ClockLost"));
+    play.clock_is_lost = false;
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+}

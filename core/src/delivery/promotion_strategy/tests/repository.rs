@@ -23,6 +23,8 @@ pub(super) struct Repository {
     learned: BTreeSet<Question>,
     pub(super) is_silent: bool,
     pub(super) trouble: Option<String>,
+    /// What is not known yet cannot be read.
+    pub(super) fails: bool,
 }
 
 fn id(text: &str) -> String {
@@ -51,6 +53,22 @@ impl Repository {
         let parents = self.branches.get("main").cloned().into_iter().collect();
         let sha = self.make(&format!("dry {name}"), parents, "");
         self.branches.insert("main".to_owned(), sha.clone());
+        sha
+    }
+
+    /// A commit on a branch with other files, and with this message.
+    pub(super) fn push_with(
+        &mut self,
+        branch: &str,
+        dry: &str,
+        files: &str,
+        message: &str,
+    ) -> String {
+        let parents = vec![self.head(branch)];
+        let sha = self.make(files, parents, message);
+        self.files
+            .insert(sha.clone(), format!(r#"{{"drySha": "{dry}"}}"#));
+        self.branches.insert(branch.to_owned(), sha.clone());
         sha
     }
 
@@ -221,7 +239,10 @@ impl Evidence for Repository {
 
     fn answer(&self, question: &Question) -> Sight<Answer> {
         if !self.learned.contains(question) {
-            return Sight::Pending;
+            return match self.fails {
+                true => Sight::Failed("the forge answers 500".to_owned()),
+                false => Sight::Pending,
+            };
         }
         let text = |found: Option<&String>| match found {
             Some(text) => Sight::Known(Answer::Text(text.as_str().into())),

@@ -301,3 +301,60 @@ fn a_rebase_that_would_mix_waits_for_a_person() {
     play.settle();
     assert_eq!(play.reasons("env/prod"), ["CannotJoin"]);
 }
+
+/// The strategy was made again, or the environment was taken out of it for a moment.
+#[test]
+fn what_is_held_is_still_held_after_a_lost_status() {
+    let (mut play, first, second) = broken(&json!({}));
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    play.settle();
+    let merges = play.merges.len();
+    play.object.status = None;
+    play.settle();
+    assert_eq!(play.environment("env/prod").held[0].dry_sha, second);
+    assert_eq!(play.reason("env/prod"), Some("Held"));
+    assert_eq!(play.merges.len(), merges);
+}
+
+#[test]
+fn a_strategy_that_does_not_own_the_branch_brings_nothing_back() {
+    let (mut play, first, _) = broken(&json!({}));
+    play.owned_by.insert("env/prod".into(), "apps/older".into());
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    let merges = play.merges.len();
+    play.settle();
+    assert_eq!(play.merges.len(), merges);
+}
+
+#[test]
+fn nobody_goes_back_to_what_is_held() {
+    let (mut play, first, second) = broken(&json!({}));
+    let bad = play.repository.head("env/prod");
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    play.settle();
+    // Somebody pushes what says nothing of itself, and asks for what was taken back.
+    play.repository.push_bare("env/prod", "foreign");
+    play.settle();
+    let mut again = revert(&play, "again", &second);
+    again.spec.hydrated_sha = Some(bad);
+    play.reverts.push(again);
+    play.settle();
+    assert_eq!(phase(&play, "again").1, "DestinationHeld");
+}
+
+#[test]
+fn what_is_fixed_is_held_no_longer() {
+    let (mut play, first, _) = broken(&json!({}));
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    play.settle();
+    let fix = play.hydrate("v3");
+    play.reverts[0].spec.fixed_by = Some(fix);
+    play.settle();
+    play.check("env/prod", "health", "success");
+    play.settle();
+    assert_eq!(play.environment("env/prod").held, []);
+}

@@ -41,7 +41,7 @@ pub(super) fn says(object: &PullRequest, owner: &PromotionStrategy) -> Option<Sa
         join: joining(owner, environment).filter(|_| is_followed(object)),
         commit: None,
         head: head.map(|tip| tip.hydrated_sha.clone()),
-        context: spec.status_name.clone(),
+        context: context(&spec.status_name, &environment.branch),
         hold_label: Some(spec.hold_label.clone()),
     })
 }
@@ -88,6 +88,15 @@ fn admitted(
     match owner.spec.suspend {
         true => (None, None),
         false => (environment.gate, environment.order.clone()),
+    }
+}
+
+/// What the commit status is called. A commit may be proposed to several branches, and what is said of it for
+/// one must not count for another: so the branch is part of it, but for names that were used before.
+pub(in crate::delivery) fn context(name: &str, branch: &str) -> String {
+    match name.starts_with("sluice/") {
+        true => format!("{name}/{branch}"),
+        false => name.to_owned(),
     }
 }
 

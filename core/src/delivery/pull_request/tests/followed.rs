@@ -24,7 +24,7 @@ pub(super) fn followed() -> PullRequest {
 fn says_of(gate: MergeGate, head: &str) -> Option<Says> {
     Some(Says {
         head: Some(head.to_owned()),
-        context: "sluice/promotion".to_owned(),
+        context: "sluice/promotion/env/prod".to_owned(),
         hold_label: Some("sluice/hold".to_owned()),
         ..says(gate).unwrap()
     })
@@ -47,7 +47,7 @@ fn ordered(head: &str) -> Option<Says> {
 fn shown(commit: &str, gate: MergeGate, why: &str) -> Task {
     Task::SetStatus(Telling {
         commit: commit.to_owned(),
-        context: "sluice/promotion".to_owned(),
+        context: "sluice/promotion/env/prod".to_owned(),
         gate,
         why: why.to_owned(),
     })
@@ -295,7 +295,7 @@ fn a_conflict_is_what_is_not_known_after_some_seconds() {
     scene.recent.told = Some(Told {
         telling: Telling {
             gate: MergeGate::Success,
-            context: "sluice/promotion".to_owned(),
+            context: "sluice/promotion/env/prod".to_owned(),
             ..telling(MergeGate::Success)
         },
         at: noon(),

@@ -50,7 +50,7 @@ fn it_says_why_the_first_rule_waits_of_the_commit_that_is_proposed() {
             join: None,
             commit: None,
             head: Some(COMMIT.to_owned()),
-            context: "sluice/promotion".to_owned(),
+            context: "sluice/promotion/env/prod".to_owned(),
             hold_label: Some("sluice/hold".to_owned()),
         }
     );
@@ -176,7 +176,7 @@ fn the_commit_of_a_tree_is_in_the_status_before_it_is_opened() {
     assert_eq!(scene.status().commit_sha.as_deref(), Some(COMMIT));
     let told = scene.over(opening(), open()).unwrap();
     assert!(
-        matches!(&told, Task::SetStatus(it) if it.commit == COMMIT && it.context == "sluice/promotion")
+        matches!(&told, Task::SetStatus(it) if it.commit == COMMIT && it.context == "sluice/promotion/env/prod")
     );
     scene.over(told, Outcome::Done);
     let commit = Some(COMMIT.to_owned());
