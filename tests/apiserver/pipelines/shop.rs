@@ -203,6 +203,18 @@ impl Shop {
         .await
     }
 
+    /// Waits until Kubernetes has deleted the objects of earlier pipelines. Its garbage collector looks for new
+    /// kinds every half minute. Before it knows PullRequests, it takes no owner off them: a pipeline that is
+    /// deleted without them is let go, and they are deleted later.
+    pub async fn collected(&self) -> Result<()> {
+        poll(DEADLINE, "what earlier ones had to be gone", async || {
+            let left = self.children().await?;
+            ensure!(left.len() == 1, "{left:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
     pub async fn dev_runs(&self, revision: &str) -> Result<()> {
         let written = self.written[0].fetch_add(1, Ordering::SeqCst) + 1;
         let (remote, namespace) = (self.scene.remote(), self.scene.apps());
