@@ -203,7 +203,7 @@ async fn an_environment_goes_back_and_gets_the_fix() -> Result<()> {
     Ok(())
 }
 
-/// Each promotion is exactly what was hydrated, and the list of commits of its pull request does not grow.
+/// Each promotion is exactly what was hydrated, although no commit of it is in the environment.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_repository_that_squashes_gets_one_promotion_after_another() -> Result<()> {
     let scene = Branches::open("promotions-squash", json!({})).await?;
@@ -219,8 +219,6 @@ async fn a_repository_that_squashes_gets_one_promotion_after_another() -> Result
             scene.file("env/dev-next").await?
         );
     }
-    let commits = scene.commits_of_newest("env/dev").await?;
-    assert!(commits <= 3, "{commits}");
     controller.stop().await;
     Ok(())
 }

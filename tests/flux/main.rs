@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod adopting;
+mod branches;
 mod children;
 mod ci;
 mod copies;

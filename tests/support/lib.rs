@@ -26,6 +26,7 @@ pub mod controller;
 pub mod flux;
 pub mod gitea;
 pub mod helm;
+pub mod hydrator;
 mod identity;
 pub mod installation;
 pub mod kubectl;

@@ -12,7 +12,8 @@ use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
 use sluice_crds::{PromotionStrategy, PromotionStrategyStatus, PullRequest, RevertCommit};
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess};
-use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
+use sluice_tests::gitea::{Gitea, OWNER, gitea};
+use sluice_tests::hydrator::Hydrator;
 use sluice_tests::{conformance, poll, status};
 
 use crate::pipelines::shop::state;
@@ -30,6 +31,7 @@ const FILE: &str = "manifests.yaml";
 pub struct Branches {
     stage: Stage,
     gitea: &'static Gitea,
+    hydrator: Hydrator,
     repository: String,
     clock: Arc<AheadClock>,
 }
@@ -40,23 +42,18 @@ impl Branches {
         let gitea = gitea().await?;
         let stage = Stage::new(word, "2026-11-23T12:00:00Z").await?;
         let repository = stage.namespace().to_owned();
-        gitea.repository(&repository).await?;
+        let first = (FILE, &*manifest("1"));
+        let hydrator = Hydrator::open(gitea, &repository, &ENVIRONMENTS, first).await?;
         let bot = gitea.bot(&repository).await?;
         let scene = Self {
             stage,
             gitea,
+            hydrator,
             repository,
             clock: Arc::default(),
         };
         let secret = bot.secret_for_pipelines("git-token");
         scene.apply(&secret).await?;
-        let first = scene.head(BRANCH).await?;
-        for branch in ENVIRONMENTS {
-            scene.commit(BRANCH, Some(branch), &first, "1").await?;
-            let next =
-                json!({"new_branch_name": format!("{branch}-next"), "old_branch_name": branch});
-            scene.ask(Method::POST, "/branches", &next).await?;
-        }
         scene.turn("closed").await?;
         scene
             .apply(&json!({
@@ -120,65 +117,17 @@ impl Branches {
         .await
     }
 
-    /// What the owner of the repository does: a path such as `/pulls/1`.
-    pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
-        self.gitea
-            .in_repository(&self.repository, method, path, body)
-            .await
-    }
-
     /// A person writes a file to a branch. Returns the commit.
     pub async fn push(&self, branch: &str, path: &str, text: &str) -> Result<String> {
         let bytes = text.as_bytes();
         self.gitea.push(&self.repository, branch, path, bytes).await
     }
 
-    pub async fn head(&self, branch: &str) -> Result<String> {
-        let path = format!("/git/refs/heads/{branch}");
-        let found = self.ask(Method::GET, &path, &Value::Null).await?;
-        let refs = match found.as_array() {
-            Some(all) => all.clone(),
-            None => vec![found],
-        };
-        let name = format!("refs/heads/{branch}");
-        let found = refs.iter().find(|it| it["ref"] == name.as_str());
-        let sha = found.and_then(|it| it["object"]["sha"].as_str());
-        Ok(sha.context("no such branch")?.to_owned())
-    }
-
-    /// One commit with what a hydrator makes of a dry commit, on a branch or on a new one.
-    async fn commit(
-        &self,
-        branch: &str,
-        new: Option<&str>,
-        dry: &str,
-        version: &str,
-    ) -> Result<()> {
-        use base64::prelude::{BASE64_STANDARD, Engine};
-        let metadata = json!({"drySha": dry, "subject": format!("Version {version}")}).to_string();
-        let manifest = format!("version: {version}\n");
-        let files = [(FILE, manifest), ("hydrator.metadata", metadata)];
-        let operation = if new.is_some() { "create" } else { "update" };
-        let files = files.map(|(path, text)| {
-            json!({"operation": operation, "path": path, "content": BASE64_STANDARD.encode(text)})
-        });
-        let mut body =
-            json!({"branch": branch, "message": format!("Hydrate {dry}"), "files": files});
-        if let Some(new) = new {
-            body["new_branch"] = new.into();
-        }
-        self.ask(Method::POST, "/contents", &body).await?;
-        Ok(())
-    }
-
     /// A person commits to the dry branch, and the hydrator proposes it for all environments. Returns the
     /// commit.
     pub async fn hydrate(&self, version: &str) -> Result<String> {
-        let dry = self.push(BRANCH, "version", version).await?;
-        for branch in ENVIRONMENTS {
-            self.commit(&format!("{branch}-next"), None, &dry, version)
-                .await?;
-        }
+        let manifest = manifest(version);
+        let dry = self.hydrator.hydrate(version, (FILE, &manifest)).await?;
         self.pass();
         Ok(dry)
     }
@@ -190,7 +139,7 @@ impl Branches {
 
     /// Somebody says that what a branch has is healthy.
     pub async fn healthy(&self, branch: &str) -> Result<()> {
-        let sha = self.head(branch).await?;
+        let sha = self.hydrator.head(branch).await?;
         self.apply(&json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "CommitStatus",
             "metadata": {
@@ -241,29 +190,17 @@ impl Branches {
             "allow_fast_forward_only_merge": false, "allow_squash_merge": true,
             "default_merge_style": "squash",
         });
-        self.ask(Method::PATCH, "", &settings).await?;
+        self.hydrator.ask(Method::PATCH, "", &settings).await?;
         Ok(())
-    }
-
-    /// How many commits the newest pull request into a branch has brought.
-    pub async fn commits_of_newest(&self, branch: &str) -> Result<usize> {
-        let all = "/pulls?state=all&sort=recentupdate";
-        let pulls = self.gitea.all_in_repository(&self.repository, all).await?;
-        let of = pulls.iter().filter(|pull| pull["base"]["label"] == branch);
-        let newest = of.filter_map(|pull| pull["number"].as_u64()).max();
-        let path = format!("/pulls/{}/commits?stat=false", newest.context("no pull request")?);
-        Ok(self
-            .gitea
-            .all_in_repository(&self.repository, &path)
-            .await?
-            .len())
     }
 
     /// A person merges a pull request.
     pub async fn merge(&self, number: i64) -> Result<()> {
         let path = format!("/pulls/{number}/merge");
         poll(DEADLINE, "the forge to be ready to merge", async || {
-            self.ask(Method::POST, &path, &json!({"Do": "merge"})).await
+            self.hydrator
+                .ask(Method::POST, &path, &json!({"Do": "merge"}))
+                .await
         })
         .await?;
         Ok(())
@@ -309,10 +246,10 @@ impl Branches {
 
     /// What the newest commit status of this name says of a branch: its state and its description.
     pub async fn commit_status(&self, branch: &str, context: &str) -> Result<(String, String)> {
-        let sha = self.head(branch).await?;
+        let sha = self.hydrator.head(branch).await?;
         poll(DEADLINE, "the commit status", async || {
             let path = format!("/commits/{sha}/status");
-            let all = self.ask(Method::GET, &path, &Value::Null).await?;
+            let all = self.hydrator.ask(Method::GET, &path, &Value::Null).await?;
             let all = all["statuses"].as_array().cloned().unwrap_or_default();
             let found = all.iter().find(|it| it["context"] == context);
             let found = found.with_context(|| format!("{all:?}"))?;
@@ -336,4 +273,8 @@ impl Branches {
         })
         .await
     }
+}
+
+fn manifest(version: &str) -> String {
+    format!("version: {version}\n")
 }

@@ -25,7 +25,6 @@ const ACCESSES: &[Mistake] = &[
     ("{interval: 9s}", "spec.interval", "must be between 10s and 1h", "="),
     ("{interval: 61m}", "spec.interval", "must be between 10s and 1h", "="),
     ("{interval: soon}", "spec.interval", "should match", "="),
-    ("{provider: github, githubApp: {appID: 0, installationID: 1}}", "spec.githubApp.appID", "greater than or equal to 1", "="),
     ("{provider: github, githubApp: {appID: 1}}", "spec.githubApp.installationID", "Required value", "="),
     ("{webhook: {}}", "spec.webhook.secretRef", "Required value", "="),
     ("{allow: [{namespaces: [a]}]}", "spec.allow[0].branches", "Required value", "="),

@@ -4,7 +4,7 @@
 //! for another reason, that a check fails, and problems. Each is told once: a status that says the same is no
 //! news.
 
-use sluice_core::delivery::promotion_strategy::{BLOCKED, BYPASSED, KIND};
+use sluice_core::delivery::promotion_strategy::{BLOCKED, KIND};
 use sluice_core::verdict::condition::READY;
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStatus};
 use sluice_crds::{PromotionStrategy, PromotionStrategyStatus};
@@ -185,7 +185,7 @@ fn of_conditions(before: &PromotionStrategyStatus, now: &PromotionStrategyStatus
             (READY, "True") if was_not => (false, condition.reason.as_str()),
             (BLOCKED, "True") => (false, "Blocked"),
             (BLOCKED, "False") if was_held => (false, "Unblocked"),
-            (BYPASSED, _) | (_, _) => continue,
+            _ => continue,
         };
         news.push(Item {
             warning,
