@@ -185,6 +185,7 @@ async fn a_pipeline_that_comes_back_goes_on_only_with_what_was_kept() -> Result<
     }
 
     let kept = record(&last).context("no record")?.key.clone();
+    shop.collected().await?;
     shop.delete(DeleteParams::orphan()).await?;
     shop.create().await?;
     let is_kept =

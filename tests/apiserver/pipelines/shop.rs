@@ -203,6 +203,21 @@ impl Shop {
         .await
     }
 
+    /// Waits until Kubernetes has deleted the objects of earlier pipelines. Its garbage collector looks for new
+    /// kinds every half minute. Before it knows PullRequests, it takes no owner off them: a pipeline that is
+    /// deleted without them is let go, and they are deleted later.
+    pub async fn collected(&self) -> Result<()> {
+        poll(DEADLINE, "what earlier ones had to be gone", async || {
+            let own = self.pipelines().get(NAME).await?.metadata.uid;
+            let all = self.pull_requests().list(&ListParams::default()).await?;
+            let owners = all.iter().flat_map(|it| it.owner_references());
+            let left: Vec<_> = owners.filter(|it| own.as_ref() != Some(&it.uid)).collect();
+            ensure!(left.is_empty(), "{left:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
     pub async fn dev_runs(&self, revision: &str) -> Result<()> {
         let written = self.written[0].fetch_add(1, Ordering::SeqCst) + 1;
         let (remote, namespace) = (self.scene.remote(), self.scene.apps());

@@ -321,7 +321,7 @@ fn a_spec_that_is_wrong_is_said_and_nothing_asked() {
     let status = report.status;
     assert_eq!(
         status.conditions[0].message,
-        "spec.interval: it is not between 10s and 1h; write such as 1m"
+        "spec.interval: it is no duration between 10s and 1h; write one, such as 1m"
     );
     assert_eq!(interval(&object()), Ok(SignedDuration::from_mins(1)));
 }
