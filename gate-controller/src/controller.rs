@@ -25,6 +25,7 @@ use crate::act::errands::Errands;
 use crate::act::forges::Forges;
 use crate::act::queue::Shared;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::commit_status::postings::Postings;
 use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::shard::Shard;
@@ -204,6 +205,7 @@ pub async fn start(
     let context = Context {
         errands: Errands::new(leadership.clone(), wake),
         at_forges: Arc::new(AtForges::new(leadership.clone(), waker.clone())),
+        postings: Arc::new(Postings::new(leadership.clone(), waker.clone())),
         repositories: Arc::new(repositories(&clock, &waker)),
         readings: Arc::new(Readings::new(leadership.clone(), waker.clone())),
         promotions: promotions(&settings, &clock)?,

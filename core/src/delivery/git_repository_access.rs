@@ -16,7 +16,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use allowed::allows;
+pub use allowed::{allows, allows_namespace};
 pub use spec::check;
 
 /// The least and the most time between two lists of branches.

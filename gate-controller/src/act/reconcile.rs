@@ -37,6 +37,7 @@ use crate::tell::decisions::Decisions;
 use crate::tell::definitions::{Defines, Definitions, Telling};
 use crate::tell::events::Events;
 use crate::tell::events::promotions::Promotions;
+use commit_status::postings::Postings;
 use git_repository_access::readings::Readings;
 use pull_request::at_forges::AtForges;
 
@@ -84,6 +85,8 @@ pub struct Context {
     pub forges: Arc<Forges>,
     /// What is under way at forges for pull requests.
     pub(crate) at_forges: Arc<AtForges>,
+    /// What forges are being told about commits.
+    pub(crate) postings: Arc<Postings>,
     /// What is known of the repositories that promotions go through.
     pub repositories: Arc<Repositories>,
     /// What is being asked of their forges.

@@ -32,7 +32,7 @@ pub fn check(object: &CommitStatus) -> Result<(), Refusals> {
             "write all its 40 hexadecimal digits",
         ));
     }
-    if name.starts_with(OWN) {
+    if is_own(name) {
         mistakes.push(Refusal::new(
             "spec.name",
             format!("names that begin with `{OWN}` are the controller's"),
@@ -54,4 +54,20 @@ pub fn check(object: &CommitStatus) -> Result<(), Refusals> {
         ));
     }
     Refusals::unless_empty(mistakes, ())
+}
+
+/// Whether a name is one of those that the controller gives.
+pub(super) fn is_own(name: &str) -> bool {
+    let own = OWN.chars();
+    let begins = lowered(name).take(OWN.len());
+    own.eq(begins)
+}
+
+/// Whether two names are the same for a forge: GitHub does not tell capital letters from small ones.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    lowered(one).eq(lowered(other))
+}
+
+fn lowered(name: &str) -> impl Iterator<Item = char> {
+    name.trim().chars().flat_map(char::to_lowercase)
 }

@@ -6,6 +6,8 @@ use sluice_crds::CommitStatus;
 
 use super::*;
 
+mod report;
+
 fn commit_status(other: &Value) -> CommitStatus {
     let mut spec = json!({
         "repoRef": {"name": "shop"}, "sha": "7f3a".repeat(10), "name": "load-test",
@@ -25,6 +27,7 @@ fn commit_status(other: &Value) -> CommitStatus {
 #[case::a_short_id(json!({"sha": "7f3a"}), "spec.sha")]
 #[case::capital_letters(json!({"sha": "7F3A".repeat(10)}), "spec.sha")]
 #[case::the_controllers(json!({"name": "sluice/promotion"}), "spec.name")]
+#[case::the_controllers_for_github(json!({"name": " Sluice/promotion"}), "spec.name")]
 #[case::nothing_to_see(json!({"name": " "}), "spec.name")]
 #[case::two_lines(json!({"name": "a\nb"}), "spec.name")]
 #[case::no_address(json!({"url": "ci.example.com"}), "spec.url")]

@@ -21,3 +21,14 @@ pub fn allows(
             is_named && lets(&allowed.branches)
         })
 }
+
+/// The same for what merges nothing, such as the status of a commit: it is enough that the access lets objects of
+/// that namespace merge into any branch.
+pub fn allows_namespace(
+    access: &GitRepositoryAccess,
+    access_namespace: &str,
+    from_namespace: &str,
+) -> bool {
+    let mut allowed = access.spec.allow.iter().flat_map(|it| &it.namespaces);
+    from_namespace == access_namespace || allowed.any(|it| it == from_namespace)
+}

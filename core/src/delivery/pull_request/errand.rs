@@ -233,6 +233,8 @@ pub enum Word {
     RepositoryArchived,
     /// The target branch is not there.
     NoTargetBranch,
+    /// The commit is not there.
+    NoCommit,
     /// A file is not there, or cannot be changed.
     FileNotEditable,
     /// Somebody has pushed to our branch.
@@ -264,6 +266,7 @@ impl Word {
             Self::RepositoryMoved => "RepositoryMoved",
             Self::RepositoryArchived => "RepositoryArchived",
             Self::NoTargetBranch => "NoTargetBranch",
+            Self::NoCommit => "NoCommit",
             Self::FileNotEditable => "FileNotEditable",
             Self::BranchTouched => "BranchTouched",
             Self::Refused => "Refused",
@@ -288,6 +291,7 @@ impl Word {
             | Self::RepositoryMoved
             | Self::RepositoryArchived
             | Self::NoTargetBranch
+            | Self::NoCommit
             | Self::FileNotEditable
             | Self::BranchTouched
             | Self::Refused

@@ -6,6 +6,8 @@ use sluice_crds::RevertCommit;
 
 use super::*;
 
+mod report;
+
 fn revert(other: &Value) -> RevertCommit {
     let mut spec = json!({
         "repoRef": {"name": "shop"}, "activeBranch": "env/prod", "from": "c".repeat(40),

@@ -4,7 +4,7 @@
 //! be merged into. What goes out: its address with the Secret, or why that namespace may not use it. Nobody is
 //! asked: GitRepositoryAccesses are in memory.
 
-use sluice_core::delivery::git_repository_access::allows;
+use sluice_core::delivery::git_repository_access;
 use sluice_core::delivery::pull_request::Word;
 use sluice_core::gate::Named;
 use sluice_crds::GitRepositoryAccess;
@@ -80,24 +80,51 @@ impl Located {
         }
     }
 
-    /// By a GitRepositoryAccess that those of a namespace name.
+    /// By a GitRepositoryAccess that those of a namespace name, to merge into a branch.
     fn of(
         world: &World,
         from: &str,
         access: &AccessReference,
         branch: &str,
     ) -> Result<Self, Failure> {
+        let what = format!("to merge into the branch {branch}; write both into its field `allow`");
+        let allows = |found: &GitRepositoryAccess, namespace: &str| {
+            git_repository_access::allows(found, namespace, from, branch)
+        };
+        Self::allowed(world, from, access, &what, allows)
+    }
+
+    /// The same to tell something about a commit, for which the branch does not matter.
+    ///
+    /// # Errors
+    /// It is not there, or they may not.
+    pub(crate) fn to_tell(
+        world: &World,
+        from: &str,
+        access: &AccessReference,
+    ) -> Result<Self, Failure> {
+        let what = "to use it; write that into its field `allow`";
+        let allows = |found: &GitRepositoryAccess, namespace: &str| {
+            git_repository_access::allows_namespace(found, namespace, from)
+        };
+        Self::allowed(world, from, access, what, allows)
+    }
+
+    fn allowed(
+        world: &World,
+        from: &str,
+        access: &AccessReference,
+        what: &str,
+        allows: impl Fn(&GitRepositoryAccess, &str) -> bool,
+    ) -> Result<Self, Failure> {
         let namespace = access.namespace.as_deref().unwrap_or(from);
         let it = format!("the GitRepositoryAccess {namespace}/{}", access.name);
         let why = match world.access(from, access) {
-            Named::Here(found) if allows(&found, namespace, from, branch) => {
-                return Ok(Self::by(&found));
-            }
+            Named::Here(found) if allows(&found, namespace) => return Ok(Self::by(&found)),
             // Whether it is there is not said to those who may not use it.
-            Named::Here(_) | Named::Missing if namespace != from => format!(
-                "{it} is not there, or does not allow the namespace {from} to merge into the branch \
-                 {branch}; write both into its field `allow`"
-            ),
+            Named::Here(_) | Named::Missing if namespace != from => {
+                format!("{it} is not there, or does not allow the namespace {from} {what}")
+            }
             Named::Here(_) | Named::Missing => format!("{it} is not there; create it"),
             Named::Forbidden => format!(
                 "{it} is in another namespace, and this controller does not use what is in other \
@@ -230,6 +257,25 @@ mod tests {
             failure.why.contains("apps/shop is not there"),
             "{}",
             failure.why
+        );
+    }
+
+    #[test]
+    fn to_tell_something_the_branch_does_not_matter() {
+        let world = world(true);
+        holding(
+            &world,
+            &json!([{"namespaces": ["apps"], "branches": ["env/*"]}]),
+        );
+        let access = repository(Some("platform")).repo_ref.unwrap();
+        let find = |from: &str| Located::to_tell(&world, from, &access);
+        assert!(find("apps").is_ok() && find("platform").is_ok());
+        let failure = find("other").unwrap_err();
+        assert_eq!(failure.word, Word::AccessNotUsable);
+        assert!(
+            failure
+                .why
+                .contains("or does not allow the namespace other")
         );
     }
 

@@ -1,16 +1,28 @@
-//! A look at a CommitStatus.
+//! A look at a CommitStatus: its forge is told what was found out, as an errand, and what is reported of that.
+//!
+//! To tell the same twice does no harm. So the status is written after the errand, whose outcome is kept until
+//! the API server has accepted it.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
+use sluice_core::delivery::act;
+use sluice_core::delivery::commit_status::is_same_name;
+use sluice_core::delivery::commit_status::report::{self, Errand, Given, Refusal};
 use sluice_crds::CommitStatus;
 
-use super::{Context, Outcome, Reconciled, git_repository_access};
+use super::{Context, Outcome, Reconciled, git_repository_access, status};
+use crate::act::forges::Located;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Cache, Change};
+use crate::observe::cache::{Cache, Change, Progress};
 use crate::observe::world::World;
+
+mod news;
+pub(crate) mod postings;
+#[cfg(test)]
+mod tests;
 
 impl Reconciled for CommitStatus {
     const KIND: Kind = Kind::CommitStatus;
@@ -20,6 +32,7 @@ impl Reconciled for CommitStatus {
         &world.commit_statuses
     }
 
+    /// The watch of strategies wakes it, too, when the names change that are reserved in its repository.
     fn interests(&self, key: &ObjectKey) -> Vec<Work> {
         vec![git_repository_access::named(key, &self.spec.repo_ref)]
     }
@@ -31,11 +44,83 @@ impl Reconciled for CommitStatus {
     }
 
     async fn look(
-        _: &Context,
-        _: &ObjectKey,
-        _: Arc<Self>,
-        _: Timestamp,
+        context: &Context,
+        key: &ObjectKey,
+        object: Arc<Self>,
+        at: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        Ok(Outcome::Wake(None))
+        let world = &context.world;
+        let known = [
+            world.accesses.progress(),
+            world.promotion_strategies.progress(),
+        ];
+        match known.contains(&Progress::Unanswered) {
+            // What is not known yet wakes it as soon as it is known.
+            true => Ok(Outcome::Wake(None)),
+            false => look(context, key, object, at).await,
+        }
+    }
+}
+
+async fn look(
+    context: &Context,
+    key: &ObjectKey,
+    object: Arc<CommitStatus>,
+    at: Timestamp,
+) -> Result<Outcome, kube::Error> {
+    let (world, desk) = (&context.world, &context.postings);
+    let errand = desk.errand(key);
+    let is_over = matches!(errand, Errand::Over(_));
+    let act::Report {
+        status,
+        changed,
+        acts,
+        wake,
+    } = report::report(Given {
+        refusal: refusal(world, key, &object),
+        errand,
+        now: world.now(at),
+        object: Arc::clone(&object),
+    });
+    if changed {
+        let written = status::write(context, object.as_ref(), status).await?;
+        news::tell(context, key, &object, &written);
+    }
+    if is_over {
+        desk.accepted(key);
+    }
+    for task in acts {
+        desk.begin(context, key, &object, task);
+    }
+    if world.commit_statuses.get(key.borrowed()).is_none() {
+        // It was deleted meanwhile.
+        desk.forget(key);
+    }
+    Ok(Outcome::Wake(wake))
+}
+
+/// Why the forge may not be told, as this process knows it now.
+fn refusal(world: &World, key: &ObjectKey, object: &CommitStatus) -> Option<Refusal> {
+    let access = Located::to_tell(world, &key.namespace, &object.spec.repo_ref);
+    let access = access.map(|_| ()).map_err(|failure| failure.why);
+    report::refusal(object, reserved_by(world, key, object), access)
+}
+
+/// The strategy of the same repository that has its name as its statusName.
+fn reserved_by(world: &World, key: &ObjectKey, object: &CommitStatus) -> Option<String> {
+    let access = git_repository_access::named(key, &object.spec.repo_ref);
+    let found = world.promotion_strategies.select(|it, strategy| {
+        is_same_name(&strategy.spec.status_name, &object.spec.name)
+            && git_repository_access::named(it, &strategy.spec.repo_ref) == access
+    });
+    let (own, others): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .map(|(it, _)| it)
+        .partition(|it| it.namespace == key.namespace);
+    match own.into_iter().min() {
+        Some(own) => Some(format!("the PromotionStrategy {}", own.name)),
+        None if others.is_empty() => None,
+        // Who reads this may not read there.
+        None => Some("a PromotionStrategy of another namespace".to_owned()),
     }
 }

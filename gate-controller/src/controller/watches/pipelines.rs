@@ -54,6 +54,7 @@ pub(super) async fn follow_apps(parts: Parts) {
         // This replica may have led before: what it knew of the apps is gone. A look that had begun then
         // may have remembered something since.
         parts.at_forges.clear();
+        parts.postings.clear();
         parts.readings.clear();
         parts.repositories.clear();
         waker.all::<Pipeline>();
@@ -69,6 +70,7 @@ pub(super) async fn follow_apps(parts: Parts) {
         parts.apps.clear();
         parts.errands.clear();
         parts.at_forges.clear();
+        parts.postings.clear();
         parts.readings.clear();
         parts.repositories.clear();
     }

@@ -14,7 +14,8 @@ use crate::cluster::key::Work;
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
 
-/// Follows promotion strategies. The access that one begins or ceases to name learns of that.
+/// Follows promotion strategies. The access that one begins or ceases to name learns of that, and the commit
+/// statuses of its repository.
 pub(super) async fn follow(parts: Parts) {
     let waker = parts.waker.clone();
     let told = |change: &Change<'_, PromotionStrategy>| {
@@ -32,14 +33,22 @@ pub(super) async fn follow(parts: Parts) {
         for strategy in both.filter_map(Seen::object) {
             let access = &strategy.spec.repo_ref;
             let access = change.key.naming(access.namespace.as_deref(), &access.name);
-            waker.wake(Work::own(Kind::GitRepositoryAccess, access));
+            let access = Work::own(Kind::GitRepositoryAccess, access);
+            // Its statusName is reserved.
+            let mut told = parts.world.interested(&access);
+            told.retain(|it| it.kind == Kind::CommitStatus);
+            told.into_iter().for_each(|it| waker.wake(it));
+            waker.wake(access);
         }
     };
     let following = follow_kind(&parts, parts.api(), told);
-    // PullRequests wait until it is known what their owners say.
+    // PullRequests and RevertCommits wait until it is known what strategies say of them, and CommitStatuses
+    // until it is known which names are reserved.
     tokio::join!(
         following,
-        at_each_step::<PromotionStrategy, PullRequest>(&parts)
+        at_each_step::<PromotionStrategy, PullRequest>(&parts),
+        at_each_step::<PromotionStrategy, CommitStatus>(&parts),
+        at_each_step::<PromotionStrategy, RevertCommit>(&parts)
     );
 }
 
@@ -55,13 +64,20 @@ pub(super) async fn follow_accesses(parts: Parts) {
     tokio::join!(
         following,
         wake_strategies::<GitRepositoryAccess>(&parts),
-        at_each_step::<GitRepositoryAccess, PullRequest>(&parts)
+        at_each_step::<GitRepositoryAccess, PullRequest>(&parts),
+        at_each_step::<GitRepositoryAccess, CommitStatus>(&parts)
     );
 }
 
 /// Follows commit statuses.
 pub(super) async fn follow_commit_statuses(parts: Parts) {
-    let following = follow_kind::<CommitStatus>(&parts, parts.api(), |_| {});
+    let told = |change: &Change<'_, CommitStatus>| {
+        let object = change.now.and_then(Seen::object);
+        if !object.is_some_and(|it| parts.shard.holds(Kind::CommitStatus, it.labels())) {
+            parts.postings.forget(change.key);
+        }
+    };
+    let following = follow_kind(&parts, parts.api(), told);
     tokio::join!(following, wake_strategies::<CommitStatus>(&parts));
 }
 

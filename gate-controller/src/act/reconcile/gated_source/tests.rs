@@ -20,6 +20,7 @@ use super::apply::apply;
 use crate::act::errands::Errands;
 use crate::act::forges::Forges;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::commit_status::postings::Postings;
 use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
 use crate::act::waker::Waker;
@@ -99,6 +100,7 @@ pub(in crate::act::reconcile) fn context(
     let at_forges = AtForges::new(leadership.clone(), waker.clone());
     let wake = waker.clone();
     let errands = Errands::new(leadership.clone(), move |work| wake.wake(work.clone()));
+    let postings = Postings::new(leadership.clone(), waker.clone());
     let readings = Readings::new(leadership.clone(), waker.clone());
     let wake = waker.clone();
     let repositories = Repositories::new(Arc::clone(&clock), move |access| {
@@ -109,6 +111,7 @@ pub(in crate::act::reconcile) fn context(
         errands,
         forges: Arc::new(forges),
         at_forges: Arc::new(at_forges),
+        postings: Arc::new(postings),
         repositories: Arc::new(repositories),
         readings: Arc::new(readings),
         promotions: None,

@@ -109,7 +109,9 @@ fn kustomization() -> Kind {
 #[case::one_that_does_not_count(Kind::CommitStatus, "other", "new", &[])]
 #[case::any_revert(Kind::RevertCommit, "shop", "new", &[STRATEGY])]
 #[case::a_revert_elsewhere(Kind::RevertCommit, "ci", "new", &[])]
-#[case::the_strategy(Kind::PromotionStrategy, "shop", "shop", &[PULL_REQUEST])]
+#[case::the_strategy(Kind::PromotionStrategy, "shop", "shop", &[PULL_REQUEST, REVERT])]
+#[case::another_strategy(Kind::PromotionStrategy, "shop", "web", &[REVERT])]
+#[case::a_strategy_elsewhere(Kind::PromotionStrategy, "ci", "shop", &[])]
 fn what_changes_wakes_those_who_depend_on_it(
     #[case] kind: Kind,
     #[case] namespace: &str,

@@ -1,0 +1,185 @@
+//! What forges are being told about commits: at most one thing for each CommitStatus at once, so that what is told
+//! last is what stays.
+//!
+//! What comes in: tasks. What goes out: how the last one of each CommitStatus stands. One that is not wanted any
+//! more when its turn comes tells nothing.
+
+use std::sync::Arc;
+
+use sluice_core::delivery::commit_status::report::{Errand, Task};
+use sluice_core::delivery::commit_status::{Post, Shown};
+use sluice_core::delivery::pull_request::{Failure, Word};
+use sluice_crds::CommitStatus;
+use sluice_crds::git_repository_access::AccessReference;
+use sluice_forges::{Forge, ForgeError, Missing, Sha, Status, StatusState, Trouble, Undone};
+use tokio::time::Instant;
+
+use super::refusal;
+use crate::act::errands::{Errands, Standing, Term};
+use crate::act::forges::{Failure as Stopped, Forges, Located};
+use crate::act::reconcile::Context;
+use crate::act::waker::Waker;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
+use crate::lease::Leadership;
+use crate::observe::cache::Seen;
+use crate::observe::clock::Clock;
+use crate::observe::world::World;
+
+/// What is under way.
+pub(crate) struct Postings(Arc<Errands<Post, Result<(), Failure>>>);
+
+impl Postings {
+    /// Nothing is under way. Each that ends wakes its CommitStatus.
+    pub(crate) fn new(leadership: Leadership, waker: Waker) -> Self {
+        let wake = move |work: &Work| waker.wake(work.clone());
+        Self(Errands::new(leadership, wake))
+    }
+
+    /// How the last one stands.
+    pub(super) fn errand(&self, of: &ObjectKey) -> Errand {
+        match self.0.of(&work(of)).into_iter().next() {
+            None => Errand::None,
+            Some((_, Standing::UnderWay)) => Errand::UnderWay,
+            Some((post, Standing::Over(outcome))) => {
+                let unfinished = |why| Err(Failure::new(Word::Unanswered, format!("{why}")));
+                let outcome = outcome.unwrap_or_else(unfinished);
+                Errand::Over(Box::new((post, outcome)))
+            }
+        }
+    }
+
+    /// The status that says how it ended was accepted.
+    pub(super) fn accepted(&self, of: &ObjectKey) {
+        self.0.keep(&work(of), |_| false);
+    }
+
+    /// It is gone, or another shard looks at it.
+    pub(crate) fn forget(&self, of: &ObjectKey) {
+        self.0.keep(&work(of), |_| false);
+    }
+
+    /// Another replica leads.
+    pub(crate) fn clear(&self) {
+        self.0.clear();
+    }
+
+    /// Begins to tell something.
+    pub(super) fn begin(
+        &self,
+        context: &Context,
+        key: &ObjectKey,
+        object: &CommitStatus,
+        task: Task,
+    ) {
+        let Task { post, is_urgent } = task;
+        let found = Located::to_tell(&context.world, &key.namespace, &object.spec.repo_ref);
+        let host = found.map_or_else(|_| String::new(), |at| at.host());
+        let telling = Telling {
+            world: Arc::clone(&context.world),
+            forges: Arc::clone(&context.forges),
+            clock: Arc::clone(&context.clock),
+            key: key.clone(),
+            access: object.spec.repo_ref.clone(),
+            post: post.clone(),
+        };
+        let run = |term: Term| async move {
+            let told = telling.tell(&term).await;
+            told.map_err(|stopped| stopped.at(telling.clock.now()))
+        };
+        match is_urgent {
+            true => self.0.begin_first(&work(key), &post, &host, run),
+            false => self.0.begin(&work(key), &post, &host, run),
+        }
+    }
+}
+
+/// What is told to whom.
+struct Telling {
+    world: Arc<World>,
+    forges: Arc<Forges>,
+    clock: Arc<dyn Clock>,
+    key: ObjectKey,
+    access: AccessReference,
+    post: Post,
+}
+
+impl Telling {
+    async fn tell(&self, term: &Term) -> Result<(), Stopped> {
+        // It may have waited for others.
+        let at = self.located()?;
+        let commit = Sha::parse(&self.post.sha);
+        let wrong = || Stopped::new(Word::InvalidSpec, "spec.sha: it is no id of a commit");
+        let commit = commit.ok_or_else(wrong)?;
+        let forge = self.forges.open(&at, self.clock.now()).await?;
+        let until = self.until(term, &at)?;
+        tell(&forge, &commit, &self.post, at.url(), until).await
+    }
+
+    fn located(&self) -> Result<Located, Stopped> {
+        Located::to_tell(&self.world, &self.key.namespace, &self.access)
+    }
+
+    /// Until when it may be sent, if it may be sent now.
+    fn until(&self, term: &Term, at: &Located) -> Result<Instant, Stopped> {
+        let is_allowed = self.located().is_ok_and(|now| now == *at);
+        let until = term.may_act().filter(|_| is_allowed && self.is_wanted());
+        until.ok_or_else(|| {
+            let why = "there was no time left to tell the forge, or it is not wanted any more";
+            Stopped::new(Word::Changed, why)
+        })
+    }
+
+    /// Whether it is still what the CommitStatus says, as this process knows it now.
+    fn is_wanted(&self) -> bool {
+        let seen = self.world.commit_statuses.get(self.key.borrowed());
+        seen.as_ref().and_then(Seen::object).is_some_and(|object| {
+            Post::at(object, self.clock.now()) == self.post
+                && refusal(&self.world, &self.key, object).is_none()
+        })
+    }
+}
+
+/// Tells it. `page` is shown where nothing else is: Bitbucket requires one.
+async fn tell(
+    forge: &Forge,
+    commit: &Sha,
+    post: &Post,
+    page: &str,
+    until: Instant,
+) -> Result<(), Stopped> {
+    let Post {
+        access: _,
+        sha: _,
+        name,
+        shown,
+        description,
+        url,
+    } = post;
+    let status = Status {
+        context: name,
+        state: match shown {
+            Shown::Pending => StatusState::Pending,
+            Shown::Success => StatusState::Success,
+            Shown::Failure => StatusState::Failure,
+        },
+        description,
+        url: url.as_deref().unwrap_or(page),
+    };
+    let told = forge.set_status(commit, &status, until).await;
+    told.map_err(|undone| match undone {
+        Undone::Refused(error) | Undone::NotDone(error) | Undone::Unknown(error) => stopped(error),
+    })
+}
+
+/// That there is no such commit lasts: nobody but a person writes another one.
+fn stopped(error: ForgeError) -> Stopped {
+    match error.trouble {
+        Trouble::Absent(Missing::Commit) => Stopped::new(Word::NoCommit, error.to_string()),
+        _ => error.into(),
+    }
+}
+
+fn work(key: &ObjectKey) -> Work {
+    Work::own(Kind::CommitStatus, key.clone())
+}

@@ -1,0 +1,310 @@
+//! Looks at a CommitStatus, on an API server that is played. There is no forge: its Secret is not there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use jiff::{SignedDuration, Timestamp};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+use sluice_core::delivery::commit_status::report::Errand;
+use sluice_core::verdict::condition::{READY, find};
+use sluice_crds::{CommitStatus, CommitStatusStatus, GitRepositoryAccess, PromotionStrategy};
+use tokio::time::timeout;
+use tower::service_fn;
+
+use crate::act::reconcile::gated_source::tests::{context, world};
+use crate::act::reconcile::{Context, Outcome, Reconciled};
+use crate::cluster::failure;
+use crate::cluster::key::ObjectKey;
+use crate::observe::cache::Seen;
+use crate::observe::clock::{Clock, SetClock};
+
+const NOON: &str = "2026-11-20T12:00:00Z";
+
+fn object() -> CommitStatus {
+    serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "CommitStatus",
+        "metadata": {
+            "namespace": "apps", "name": "test", "uid": "u", "resourceVersion": "5", "generation": 1,
+        },
+        "spec": {
+            "repoRef": {"name": "shop", "namespace": "platform"}, "sha": "7".repeat(40),
+            "name": "load-test", "phase": "success",
+        },
+    }))
+    .unwrap()
+}
+
+fn access(allow: &Value) -> GitRepositoryAccess {
+    serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
+        "metadata": {"namespace": "platform", "name": "shop"},
+        "spec": {
+            "provider": "gitea", "url": "https://git.example.com/acme/shop",
+            "secretRef": {"name": "git-token"}, "allow": allow,
+        },
+    }))
+    .unwrap()
+}
+
+fn strategy(namespace: &str, status_name: &str) -> PromotionStrategy {
+    serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
+        "metadata": {"namespace": namespace, "name": "shop", "resourceVersion": "5"},
+        "spec": {
+            "repoRef": {"name": "shop", "namespace": "platform"}, "statusName": status_name,
+            "environments": [{"branch": "env/prod"}],
+        },
+    }))
+    .unwrap()
+}
+
+/// What the API server was asked, and whether it refuses writes.
+#[derive(Default)]
+struct Api {
+    refuses: AtomicBool,
+    writes: AtomicUsize,
+    secrets: AtomicUsize,
+}
+
+fn client(api: &Arc<Api>) -> Client {
+    let api = Arc::clone(api);
+    let service = service_fn(move |request: Request<Body>| {
+        let refusal = |code: u16, reason: &str| {
+            let status = json!({
+                "kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code,
+                "reason": reason, "message": reason,
+            });
+            (code, status)
+        };
+        let (code, answer) = match *request.method() == Method::GET {
+            true => {
+                api.secrets.fetch_add(1, SeqCst);
+                refusal(404, "NotFound")
+            }
+            false if api.refuses.load(SeqCst) => refusal(409, "Conflict"),
+            false => {
+                let version = api.writes.fetch_add(1, SeqCst) + 10;
+                let metadata = json!({
+                    "namespace": "apps", "name": "test", "resourceVersion": version.to_string(),
+                });
+                (200, json!({ "metadata": metadata }))
+            }
+        };
+        let body = Body::from(answer.to_string().into_bytes());
+        let answer = Response::builder().status(code).body(body).unwrap();
+        async move { Ok::<_, std::convert::Infallible>(answer) }
+    });
+    Client::new(service, "apps")
+}
+
+struct Scene {
+    context: Context,
+    clock: Arc<SetClock>,
+    api: Arc<Api>,
+    key: ObjectKey,
+}
+
+impl Scene {
+    /// Its access allows its namespace, on some branch.
+    fn new() -> Self {
+        let clock = Arc::new(SetClock::new(NOON.parse().unwrap()));
+        let api = Arc::<Api>::default();
+        let context = context(client(&api), world(), clock.clone());
+        let scene = Self {
+            context,
+            clock,
+            api,
+            key: ObjectKey::of(&object()),
+        };
+        let world = &scene.context.world;
+        world.accesses.sync();
+        world.promotion_strategies.sync();
+        scene.allows(&json!([{"namespaces": ["apps"], "branches": ["env/*"]}]));
+        scene.holds(object());
+        scene
+    }
+
+    fn holds(&self, object: CommitStatus) {
+        let seen = Some(Seen::Object(Arc::new(object)));
+        self.context.world.commit_statuses.hold(&self.key, seen);
+    }
+
+    fn allows(&self, allow: &Value) {
+        let access = access(allow);
+        let key = ObjectKey::of(&access);
+        let seen = Some(Seen::Object(Arc::new(access)));
+        self.context.world.accesses.hold(&key, seen);
+    }
+
+    fn strategy(&self, strategy: PromotionStrategy) {
+        let key = ObjectKey::of(&strategy);
+        let seen = Some(Seen::Object(Arc::new(strategy)));
+        self.context.world.promotion_strategies.hold(&key, seen);
+    }
+
+    fn object(&self) -> Arc<CommitStatus> {
+        let seen = self.context.world.commit_statuses.get(self.key.borrowed());
+        seen.as_ref().and_then(Seen::object).cloned().unwrap()
+    }
+
+    fn status(&self) -> CommitStatusStatus {
+        self.object().status.clone().unwrap_or_default()
+    }
+
+    /// The reason and the message of `Ready`.
+    fn says(&self) -> (String, String) {
+        let conditions = self.status().conditions;
+        let ready = find(&conditions, READY).unwrap();
+        (ready.reason.clone(), ready.message.clone())
+    }
+
+    async fn look(&self) -> Result<Option<Timestamp>, kube::Error> {
+        let at = self.clock.now();
+        let outcome = CommitStatus::look(&self.context, &self.key, self.object(), at).await?;
+        let Outcome::Wake(wake) = outcome else {
+            panic!("{outcome:?}");
+        };
+        Ok(wake)
+    }
+
+    fn errand(&self) -> Errand {
+        self.context.postings.errand(&self.key)
+    }
+
+    /// Waits until the errand is over.
+    async fn over(&self) {
+        let over = async {
+            while !matches!(self.errand(), Errand::Over(_)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(Duration::from_secs(30), over).await.unwrap();
+    }
+
+    fn read(&self) -> usize {
+        self.api.secrets.load(SeqCst)
+    }
+
+    fn written(&self) -> usize {
+        self.api.writes.load(SeqCst)
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_told_before_it_is_known_which_names_are_reserved() {
+    let scene = Scene::new();
+    let fresh = context(client(&scene.api), world(), scene.clock.clone());
+    fresh.world.accesses.sync();
+    let at = scene.clock.now();
+    let looked = CommitStatus::look(&fresh, &scene.key, scene.object(), at).await;
+    assert!(matches!(looked, Ok(Outcome::Wake(None))));
+    assert_eq!(
+        (scene.written(), fresh.postings.errand(&scene.key)),
+        (0, Errand::None)
+    );
+}
+
+#[tokio::test]
+async fn an_outcome_is_kept_until_a_status_says_it() {
+    let scene = Scene::new();
+    scene.look().await.unwrap();
+    assert_eq!(scene.says().0, "Posting");
+    scene.over().await;
+    let kept = scene.errand();
+    scene.api.refuses.store(true, SeqCst);
+    let error = scene.look().await.unwrap_err();
+    assert!(failure::is_overtaken(&error), "{error}");
+    assert_eq!(scene.errand(), kept);
+    scene.api.refuses.store(false, SeqCst);
+    let wake = scene.look().await.unwrap();
+    assert_eq!(
+        scene.says(),
+        (
+            "SecretNotUsable".to_owned(),
+            "there is no Secret platform/git-token".to_owned()
+        )
+    );
+    let next = scene.clock.now() + SignedDuration::from_secs(10);
+    assert_eq!((wake, scene.errand()), (Some(next), Errand::None));
+
+    // Until then nothing is written or asked.
+    let written = scene.written();
+    scene.look().await.unwrap();
+    assert_eq!((scene.written(), scene.read()), (written, 1));
+    scene.clock.set(next);
+    scene.look().await.unwrap();
+    scene.over().await;
+    assert_eq!(scene.read(), 2);
+}
+
+#[tokio::test]
+async fn another_namespace_needs_to_be_allowed() {
+    let scene = Scene::new();
+    scene.allows(&json!([{"namespaces": ["other"], "branches": ["**"]}]));
+    scene.look().await.unwrap();
+    let (reason, message) = scene.says();
+    assert_eq!(reason, "AccessNotUsable");
+    assert!(
+        message.contains("does not allow the namespace apps"),
+        "{message}"
+    );
+    assert_eq!(scene.errand(), Errand::None);
+    scene.allows(&json!([{"namespaces": ["apps"], "branches": ["main"]}]));
+    scene.look().await.unwrap();
+    assert_eq!(scene.says().0, "Posting");
+}
+
+#[tokio::test]
+async fn a_name_by_which_a_strategy_speaks_is_refused() {
+    let scene = Scene::new();
+    scene.strategy(strategy("elsewhere", "Load-Test"));
+    scene.look().await.unwrap();
+    let (reason, message) = scene.says();
+    assert_eq!(reason, "ReservedName");
+    assert!(
+        message.contains("a PromotionStrategy of another namespace"),
+        "{message}"
+    );
+    scene.strategy(strategy("apps", "load-test"));
+    scene.look().await.unwrap();
+    assert!(scene.says().1.contains("the PromotionStrategy shop"));
+    assert_eq!((scene.errand(), scene.read()), (Errand::None, 0));
+}
+
+#[tokio::test]
+async fn a_failure_to_tell_what_is_not_wanted_any_more_is_no_news() {
+    let scene = Scene::new();
+    scene.look().await.unwrap();
+    let mut other = object();
+    other.metadata.generation = Some(2);
+    other.spec.phase = sluice_crds::commit_status::Phase::Failure;
+    other.status = Some(scene.status());
+    scene.holds(other);
+    scene.look().await.unwrap();
+    scene.over().await;
+    let written = scene.written();
+    scene.look().await.unwrap();
+    // The next one is under way, and nothing is said of the first.
+    assert_eq!(
+        (scene.errand(), scene.written()),
+        (Errand::UnderWay, written)
+    );
+}
+
+#[tokio::test]
+async fn nothing_is_remembered_of_one_that_is_gone_or_that_others_lead() {
+    let scene = Scene::new();
+    for forget in [
+        (|scene: &Scene| scene.context.postings.clear()) as fn(&Scene),
+        |scene: &Scene| scene.context.postings.forget(&scene.key),
+    ] {
+        scene.look().await.unwrap();
+        assert_ne!(scene.errand(), Errand::None);
+        forget(&scene);
+        assert_eq!(scene.errand(), Errand::None);
+    }
+}
