@@ -7,6 +7,7 @@ use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStat
 use self::branches::Branches;
 
 mod branches;
+mod commit_statuses;
 
 fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
     let active = environment.active.as_ref();
