@@ -8,6 +8,7 @@ use sluice_crds::revert_commit::RevertPhase;
 use self::branches::Branches;
 
 mod branches;
+mod commit_statuses;
 
 fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
     let active = environment.active.as_ref();

@@ -40,9 +40,14 @@ const THEIRS: &str = "f:report";
 fn known(kind: &str) -> Option<&'static [&'static str]> {
     match kind {
         "Gate" => Some(&["Ready", "Opened", "Reconciling", "Stalled"]),
-        "Gatekeeper" | "GatePolicy" | "ExternalArtifact" | "PullRequest" => {
-            Some(&["Ready", "Reconciling", "Stalled"])
-        }
+        "Gatekeeper"
+        | "GatePolicy"
+        | "ExternalArtifact"
+        | "PullRequest"
+        | "GitRepositoryAccess"
+        | "CommitStatus"
+        | "RevertCommit" => Some(&["Ready", "Reconciling", "Stalled"]),
+        "PromotionStrategy" => Some(&["Ready", "Blocked", "Bypassed", "Reconciling", "Stalled"]),
         "Pipeline" => Some(&["Ready", "Blocked", "PromotionPending", "Stalled"]),
         "GatedSource" => Some(&[
             "Ready",

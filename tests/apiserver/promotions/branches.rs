@@ -9,7 +9,13 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
+<<<<<<< HEAD
 use sluice_crds::{PromotionStrategy, PromotionStrategyStatus, PullRequest, RevertCommit};
+=======
+use sluice_crds::{
+    CommitStatus, GitRepositoryAccess, PromotionStrategy, PromotionStrategyStatus, PullRequest,
+};
+>>>>>>> w-cs-next
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::gitea::{Gitea, OWNER, gitea};
@@ -20,10 +26,10 @@ use crate::pipelines::shop::state;
 use crate::stage::Stage;
 
 /// Until the controller and the forge have done what they do by themselves.
-const DEADLINE: Duration = Duration::from_secs(90);
+pub const DEADLINE: Duration = Duration::from_secs(90);
 /// After this the branches are listed again.
 const ROUND: Duration = Duration::from_secs(11);
-const NAME: &str = "shop";
+pub const NAME: &str = "shop";
 const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
 /// What is hydrated.
 const FILE: &str = "manifests.yaml";
@@ -206,6 +212,14 @@ impl Branches {
         Ok(())
     }
 
+    pub fn commit_statuses(&self) -> Api<CommitStatus> {
+        Api::namespaced(self.stage.client(), self.stage.namespace())
+    }
+
+    pub fn accesses(&self) -> Api<GitRepositoryAccess> {
+        Api::namespaced(self.stage.client(), self.stage.namespace())
+    }
+
     pub fn strategies(&self) -> Api<PromotionStrategy> {
         Api::namespaced(self.stage.client(), self.stage.namespace())
     }
@@ -257,6 +271,16 @@ impl Branches {
             Ok::<_, anyhow::Error>((text("status"), text("description")))
         })
         .await
+    }
+
+    /// How often a commit was given a commit status of this name.
+    pub async fn told(&self, sha: &str, context: &str) -> Result<usize> {
+        let path = format!("/commits/{sha}/statuses?sort=oldest");
+        let all = self
+            .gitea
+            .all_in_repository(&self.repository, &path)
+            .await?;
+        Ok(all.iter().filter(|it| it["context"] == context).count())
     }
 
     /// Waits until every status is about the present spec, as it is once nothing is left to do.

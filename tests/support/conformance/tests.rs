@@ -139,6 +139,8 @@ fn each_kind_has_the_conditions_of_its_own() {
         ("Pipeline", "Blocked", "False"),
         ("Pipeline", "PromotionPending", "True"),
         ("GatedSource", "Blocked", "True"),
+        ("PromotionStrategy", "Blocked", "True"),
+        ("PromotionStrategy", "Bypassed", "True"),
     ];
     for (kind, type_, status) in right {
         assert_eq!(of(kind, type_, status), [""; 0], "{kind}");
@@ -151,6 +153,10 @@ fn each_kind_has_the_conditions_of_its_own() {
         ("Pipeline", "Opened", "False", unknown),
         ("Pipeline", "PromotionPending", "False", abnormal),
         ("PullRequest", "Blocked", "False", unknown),
+        ("GitRepositoryAccess", "Blocked", "False", unknown),
+        ("CommitStatus", "Posted", "True", unknown),
+        ("RevertCommit", "Merged", "True", unknown),
+        ("PromotionStrategy", "Bypassed", "False", abnormal),
         ("PullRequest", "Reconciling", "False", abnormal),
     ];
     for (kind, type_, status, rule) in wrong {

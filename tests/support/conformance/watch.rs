@@ -28,13 +28,17 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The kinds whose status the controller writes: group, version, kind, and whether it is in a
 /// namespace.
-const KINDS: [(&str, &str, &str, bool); 7] = [
+const KINDS: [(&str, &str, &str, bool); 11] = [
     ("sluice.dev", "v1alpha1", "Gate", true),
     ("sluice.dev", "v1alpha1", "Gatekeeper", true),
     ("sluice.dev", "v1alpha1", "GatePolicy", false),
     ("sluice.dev", "v1alpha1", "GatedSource", true),
     ("sluice.dev", "v1alpha1", "Pipeline", true),
     ("sluice.dev", "v1alpha1", "PullRequest", true),
+    ("sluice.dev", "v1alpha1", "GitRepositoryAccess", true),
+    ("sluice.dev", "v1alpha1", "PromotionStrategy", true),
+    ("sluice.dev", "v1alpha1", "CommitStatus", true),
+    ("sluice.dev", "v1alpha1", "RevertCommit", true),
     ("source.toolkit.fluxcd.io", "v1", "ExternalArtifact", true),
 ];
 

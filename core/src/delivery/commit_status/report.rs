@@ -20,6 +20,9 @@ use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted, find}
 /// The reason of a name that is somebody else's.
 const RESERVED_NAME: &str = "ReservedName";
 
+/// The digest of what a forge was told, where that is not known: it is told again, whatever that is.
+const UNKNOWN: &str = "000000000000";
+
 /// Everything that a look at a CommitStatus is decided from.
 pub struct Given {
     /// The CommitStatus.
@@ -185,6 +188,12 @@ fn take_in(
     let Errand::Over(over) = errand else {
         return;
     };
+    if let ((_, Err(failure)), Some(posted)) = (over.as_ref(), &mut status.posted)
+        && failure.word == Word::Unanswered
+    {
+        // The forge may have heard it all the same.
+        UNKNOWN.clone_into(&mut posted.digest);
+    }
     match *over {
         (post, Ok(())) => {
             status.posted = Some(Posted {

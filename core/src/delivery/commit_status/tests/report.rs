@@ -292,6 +292,26 @@ fn what_expires_while_another_try_waits_is_taken_back_at_once() {
     assert!(scene.look(201).acts.is_empty());
 }
 
+#[rstest]
+#[case::it_may_have_been_heard(Word::Unanswered, true)]
+#[case::it_was_refused(Word::NoRight, false)]
+fn what_returns_is_told_again_if_the_forge_may_show_something_else(
+    #[case] word: Word,
+    #[case] expected: bool,
+) {
+    let mut scene = Scene::told(&json!({}));
+    scene.respecify(&json!({"phase": "failure"}));
+    scene.fails(10, word);
+    // It is still known that a success has to be taken back.
+    assert!(scene.task(20).is_urgent);
+    scene.respecify(&json!({}));
+    let report = scene.looks(21);
+    assert_eq!(!report.acts.is_empty(), expected);
+    if !expected {
+        assert_eq!(says(&report.status), said("Posted", &["Ready"]));
+    }
+}
+
 #[test]
 fn an_end_to_come_is_no_reason_to_try_again() {
     let end = at(1_000).to_string();
