@@ -9,13 +9,10 @@ use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
-<<<<<<< HEAD
-use sluice_crds::{PromotionStrategy, PromotionStrategyStatus, PullRequest, RevertCommit};
-=======
 use sluice_crds::{
     CommitStatus, GitRepositoryAccess, PromotionStrategy, PromotionStrategyStatus, PullRequest,
+    RevertCommit,
 };
->>>>>>> w-cs-next
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::gitea::{Gitea, OWNER, gitea};

@@ -400,11 +400,7 @@ pub(super) fn refused(object: &PullRequest) -> Option<String> {
 
 /// The trees of reverts that were merged and are in what an environment has, whether or not their
 /// RevertCommits are there.
-pub(super) fn reverted<'g>(
-    asker: &Asker<'_>,
-    env: &Env<'_>,
-    own: &[&'g Arc<PullRequest>],
-) -> Vec<String> {
+pub(super) fn reverted(asker: &Asker<'_>, env: &Env<'_>, own: &[&Arc<PullRequest>]) -> Vec<String> {
     let Some(active) = &env.active else {
         return Vec::new();
     };
