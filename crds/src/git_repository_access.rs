@@ -90,10 +90,6 @@ pub struct GitRepositoryAccessSpec {
     #[serde(default = "a_minute")]
     pub interval: Duration,
 
-    /// What the forge calls when something is pushed. Then the branches are listed at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub webhook: Option<Webhook>,
-
     /// The other namespaces that may name it, and the branches that they may merge into. Those of its own
     /// namespace may always name it, for any branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -121,14 +117,6 @@ pub struct GitHubApp {
     #[serde(rename = "installationID")]
     #[schemars(range(min = 1))]
     pub installation_id: i64,
-}
-
-/// What the forge calls when something is pushed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Webhook {
-    /// The Secret whose key `token` signs the calls.
-    pub secret_ref: SecretName,
 }
 
 /// Namespaces that may promote by it, and where to.

@@ -155,7 +155,7 @@ fn gated_sources_are_seen_whether_or_not_sources_may_be_written() -> Result<()> 
     Ok(())
 }
 
-/// Who allows no deletion grants no right to it; all else stays. PullRequests and CommitStatuses are no sources.
+/// Who allows no deletion grants no right to it; all else stays. PullRequests are no sources.
 #[test]
 fn sources_are_deleted_only_where_that_is_allowed() -> Result<()> {
     let all = |deletion: bool| -> Result<Vec<Vec<String>>> {
@@ -164,7 +164,7 @@ fn sources_are_deleted_only_where_that_is_allowed() -> Result<()> {
         let rules = role.rules.into_iter().flatten();
         let is_no_source = |rule: &PolicyRule| {
             let mut resources = rule.resources.iter().flatten();
-            resources.all(|it| it == "pullrequests" || it == "commitstatuses")
+            resources.all(|it| it == "pullrequests")
         };
         let rules = rules.filter(|rule| !is_no_source(rule));
         Ok(rules.map(|rule| rule.verbs).collect())

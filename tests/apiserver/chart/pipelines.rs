@@ -228,7 +228,6 @@ fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Resul
         "promotionstrategies/status",
         "pullrequests/status",
         "revertcommits/status",
-        "commitstatuses",
     ];
     assert_eq!(writes(FORGE)?, at_forges);
     // Both make PullRequests.

@@ -236,7 +236,6 @@ async fn the_controller_has_no_other_right() -> Result<()> {
         ("sluice.dev/promotionstrategies", READ),
         ("sluice.dev/promotionstrategies/status", &["patch"]),
         ("sluice.dev/commitstatuses", READ),
-        ("sluice.dev/commitstatuses", &["create", "patch", "delete"]),
         ("sluice.dev/commitstatuses/status", &["patch"]),
         ("sluice.dev/revertcommits", READ),
         ("sluice.dev/revertcommits/status", &["patch"]),

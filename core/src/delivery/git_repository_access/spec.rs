@@ -23,7 +23,6 @@ pub fn check(object: &GitRepositoryAccess) -> Result<(), Refusals> {
         secret_ref: _,
         github_app,
         interval,
-        webhook: _,
         allow,
         author,
     } = &object.spec;

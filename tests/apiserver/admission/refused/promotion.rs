@@ -26,7 +26,6 @@ const ACCESSES: &[Mistake] = &[
     ("{interval: 61m}", "spec.interval", "must be between 10s and 1h", "="),
     ("{interval: soon}", "spec.interval", "should match", "="),
     ("{provider: github, githubApp: {appID: 1}}", "spec.githubApp.installationID", "Required value", "="),
-    ("{webhook: {}}", "spec.webhook.secretRef", "Required value", "="),
     ("{allow: [{namespaces: [a]}]}", "spec.allow[0].branches", "Required value", "="),
     ("{allow: [{namespaces: [], branches: [a]}]}", "spec.allow[0].namespaces", "at least 1 items", "="),
     ("{allow: [{namespaces: ['team-*'], branches: [a]}]}", "spec.allow[0].namespaces[0]", "should match", "="),
@@ -165,7 +164,7 @@ async fn accepts(kind: &str, whole: Value, right: &[&str]) -> Result<()> {
 async fn mistakes_in_accesses_are_refused() -> Result<()> {
     refuses("GitRepositoryAccess", access(), ACCESSES).await?;
     let all = "{provider: github, githubApp: {appID: 1, installationID: 2}, interval: 10s, \
-               webhook: {secretRef: {name: hook}}, author: {name: Sluice, email: sluice@example.com}, \
+               author: {name: Sluice, email: sluice@example.com}, \
                allow: [{namespaces: [team-a], branches: ['env/*', '**']}]}";
     accepts(
         "GitRepositoryAccess",

@@ -54,7 +54,6 @@ fn an_access_may_say_little_or_all() {
         "provider": "github", "interval": "1h",
         "githubApp": {"appID": 1, "installationID": 2},
         "author": {"name": "Sluice", "email": "sluice@example.com"},
-        "webhook": {"secretRef": {"name": "hook"}},
         "allow": [{"namespaces": ["team-a"], "branches": ["env/**"]}],
     });
     assert_eq!(check(&access(&all)), Ok(()));
