@@ -9,12 +9,14 @@ use clap::{Args, ValueEnum};
 use sluice_core::offline::simulate::DEFAULT_NAMESPACE;
 
 mod about;
+mod commit;
 mod names;
 
 pub(crate) use about::{About, Asker, consumer, require, revision, set, setting};
+pub(crate) use commit::{Commit, commit};
 pub(crate) use names::{
     Kind, gate_name, gate_names, gatekeeper_name, listed, pipeline_name, promotion_name,
-    source_name, split,
+    revert_name, source_name, split, strategies, strategy_name, strategy_of,
 };
 
 /// As kubectl has them.

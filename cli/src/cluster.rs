@@ -24,7 +24,7 @@ pub(crate) use controllers::{Controller, controllers};
 pub(crate) use fault::{Cannot, code};
 pub(crate) use flux::{
     Around, CannotFlux, Consumer, around, consumers, flux, flux_object, mark, parent, pipelines,
-    sources,
+    sources, strategies,
 };
 pub(crate) use load::{Scope, load};
 pub(crate) use policies::gates_of;

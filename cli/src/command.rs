@@ -11,6 +11,7 @@ use sluice_crds::{Setting, approval};
 use crate::arguments::Globals;
 use crate::outcome::{self, Outcome};
 
+mod accept;
 mod adopt;
 mod audit;
 mod calendar;
@@ -18,13 +19,16 @@ mod check;
 mod complete;
 mod completion;
 mod doctor;
+mod fixed;
 mod force;
 mod get;
 mod lint;
 mod markdown;
 mod pending;
 mod pipeline;
+mod promotion;
 mod reset;
+mod revert;
 mod simulate;
 mod version;
 mod vote;
@@ -89,6 +93,11 @@ enum Command {
     Pending(pending::Pending),
     #[command(visible_alias = "pipelines")]
     Pipeline(pipeline::Pipeline),
+    #[command(visible_alias = "promotions")]
+    Promotion(promotion::Promotion),
+    Accept(accept::Accept),
+    Revert(revert::Revert),
+    Fixed(fixed::Fixed),
     Calendar(calendar::Calendar),
     Adopt(adopt::Adopt),
     Simulate(simulate::Simulate),
@@ -129,6 +138,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
             Some(done) => done,
             None => online(pipeline.run(&globals)),
         },
+        Command::Promotion(promotion) => online(promotion.run(&globals)),
+        Command::Accept(accept) => online(accept.run(&globals)),
+        Command::Revert(revert) => online(revert.run(&globals)),
+        Command::Fixed(fixed) => online(fixed.run(&globals)),
         Command::Audit(audit) => audit.run(&globals),
         Command::Lint(lint) => lint.run(&globals),
         Command::Completion(completion) => completion.run(&Arguments::command()),

@@ -16,6 +16,9 @@ use sluice_crds::State;
 /// The columns of a terminal that does not say how many it has.
 const COLUMNS: usize = 80;
 
+/// Before a cause that is written below its row.
+const INDENT: &str = "    ";
+
 /// A form for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Data {
@@ -157,6 +160,28 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let widths = widths(rows);
     rows.iter().map(|cells| row(cells, &widths)).collect()
+}
+
+/// A table whose last column has sentences: where they do not fit beside the rest in `columns`, each is
+/// written below its row.
+pub(crate) fn table_with_causes(mut rows: Vec<Vec<String>>, columns: Option<usize>) -> String {
+    let beside = table(&rows);
+    let fits = |columns| beside.lines().all(|line| line.chars().count() <= columns);
+    let Some(columns) = columns.filter(|columns| !fits(*columns)) else {
+        return beside;
+    };
+    let causes: Vec<String> = rows.iter_mut().filter_map(Vec::pop).collect();
+    let mut text = String::new();
+    for (n, (line, cause)) in table(&rows).lines().zip(&causes).enumerate() {
+        text += &format!("{line}\n");
+        // The head has none.
+        if n > 0 && !cause.is_empty() {
+            for line in wrapped(cause, columns.saturating_sub(INDENT.len())) {
+                text += &format!("{INDENT}{line}\n");
+            }
+        }
+    }
+    text
 }
 
 /// How wide the columns of a table are, with the blanks behind them.

@@ -11,8 +11,10 @@ pub(crate) mod pending;
 mod promoting;
 pub(crate) mod rows;
 mod source;
+pub(crate) mod strategy;
 
 pub(crate) use changes::{Change, changes};
 pub(crate) use decided::{Decided, checked};
 pub(crate) use promoting::{Promoting, promoting};
 pub(crate) use source::{Source, Waits, turn, unready, waits, warnings};
+pub(crate) use strategy::Strategy;

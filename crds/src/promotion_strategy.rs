@@ -24,6 +24,9 @@ pub mod marks {
     /// The commit of an environment branch that somebody else has pushed and that is accepted, as
     /// `branch=SHA`, with commas between several.
     pub const ACCEPT: &str = "sluice.dev/accept";
+    /// Who says that they have accepted it, and why, as `branch=SHA by NAME: TEXT` with a line for each
+    /// branch. It is for people: nothing is decided from it.
+    pub const ACCEPT_REASON: &str = "sluice.dev/accept-reason";
     /// What the GitOps Promoter writes to ask for a fresh look. It is answered like
     /// `reconcile.fluxcd.io/requestedAt`.
     pub const REFRESHED_AT: &str = "promoter.argoproj.io/refreshedAt";

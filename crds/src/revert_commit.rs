@@ -155,3 +155,17 @@ pub enum RevertPhase {
     /// A person has to do something.
     Stalled,
 }
+
+impl RevertPhase {
+    /// The word, as the API has it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RevertPhase::Pending => "Pending",
+            RevertPhase::Open => "Open",
+            RevertPhase::Merged => "Merged",
+            RevertPhase::Done => "Done",
+            RevertPhase::Superseded => "Superseded",
+            RevertPhase::Stalled => "Stalled",
+        }
+    }
+}

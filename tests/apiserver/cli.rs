@@ -10,6 +10,7 @@ mod namespaces;
 mod pending;
 mod pipelines;
 mod policies;
+mod promotions;
 mod sources;
 mod voting;
 mod waiting;

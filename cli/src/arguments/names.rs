@@ -2,6 +2,8 @@
 
 use anyhow::{Result, bail};
 
+use super::about::consumer;
+
 /// What `get` lists, and other commands name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -12,12 +14,13 @@ pub(crate) enum Kind {
     Policy,
     Pipeline,
     Strategy,
+    Revert,
 }
 
 impl Kind {
     /// The words for each. The first is the one that `get -o name` prints.
     #[rustfmt::skip] // A row is a line.
-    const WORDS: [(Self, &[&str]); 7] = [
+    const WORDS: [(Self, &[&str]); 8] = [
         (Self::Gate, &["gate", "gates", "gt"]),
         (Self::Gatekeeper, &["gatekeeper", "gatekeepers", "gk"]),
         (Self::Source, &["gatedsource", "gatedsources", "gs", "source", "sources"]),
@@ -25,6 +28,7 @@ impl Kind {
         (Self::Policy, &["gatepolicy", "gatepolicies", "gp", "policy", "policies"]),
         (Self::Pipeline, &["pipeline", "pipelines", "pipe"]),
         (Self::Strategy, &["promotionstrategy", "promotionstrategies", "promo", "strategy", "strategies"]),
+        (Self::Revert, &["revertcommit", "revertcommits", "rvc", "revert", "reverts"]),
     ];
 
     /// What a word stands for.
@@ -101,6 +105,60 @@ pub(crate) fn promotion_name(text: &str) -> Option<(String, Option<String>)> {
     (is_pipeline && is_whole).then(|| (name.to_owned(), environment.map(str::to_owned)))
 }
 
+/// The name of a promotion strategy, also as `promotionstrategy/NAME` or as `get -o name` prints it.
+pub(crate) fn strategy_name(text: &str) -> Result<String> {
+    plain(text, Kind::Strategy, "promotion strategy")
+}
+
+/// The name of a revert, also as `revertcommit/NAME` or as `get -o name` prints it.
+pub(crate) fn revert_name(text: &str) -> Result<String> {
+    plain(text, Kind::Revert, "RevertCommit")
+}
+
+fn plain(text: &str, kind: Kind, word: &str) -> Result<String> {
+    match kind_and_name(text) {
+        Some((found, name)) if found == kind => Ok(name.to_owned()),
+        None if !text.is_empty() && !text.contains('/') => Ok(text.to_owned()),
+        _ => bail!("`{text}` names no {word}; write its name, and its namespace as -n NAMESPACE"),
+    }
+}
+
+/// A promotion strategy as `promotionstrategy/NAME`, perhaps with the branch of an environment behind it.
+/// None: the text names something else.
+pub(crate) fn strategy_of(text: &str) -> Option<(String, Option<String>)> {
+    let (kind, rest) = text.split_once('/')?;
+    let kind = kind.split('.').next()?.to_ascii_lowercase();
+    let (name, branch) = match rest.split_once('/') {
+        Some((name, branch)) => (name, Some(branch)),
+        None => (rest, None),
+    };
+    let is_whole = !name.is_empty() && branch.is_none_or(|it| !it.is_empty());
+    let is_strategy = Kind::of(&kind) == Some(Kind::Strategy);
+    (is_strategy && is_whole).then(|| (name.to_owned(), branch.map(str::to_owned)))
+}
+
+/// The promotion strategies among names, each with those of its environments that are named behind it, up
+/// to the next name with a kind; and all other names. No environment: all of them.
+pub(crate) fn strategies(names: &[String]) -> (Vec<(String, Vec<String>)>, Vec<&String>) {
+    let (mut found, mut others): (Vec<(String, Vec<String>)>, Vec<&String>) = Default::default();
+    let mut is_behind = false;
+    for text in names {
+        if let Some((name, branch)) = strategy_of(text) {
+            found.push((name, branch.into_iter().collect()));
+            is_behind = true;
+            continue;
+        }
+        is_behind &= split(text).is_none_or(|(kind, _)| Kind::of(&kind).is_none())
+            && consumer(text).is_err();
+        is_behind &= promotion_name(text).is_none();
+        match found.last_mut().filter(|_| is_behind) {
+            Some((_, environments)) => environments.push(text.clone()),
+            None => others.push(text),
+        }
+    }
+    (found, others)
+}
+
 /// The name of a gatekeeper, as `gatekeeper/NAME`. None: the text names something else.
 pub(crate) fn gatekeeper_name(text: &str) -> Option<&str> {
     let (kind, name) = kind_and_name(text)?;
@@ -158,6 +216,36 @@ mod tests {
         }
         assert_eq!(pipeline_name("pipe/a").unwrap(), "a");
         assert!(pipeline_name("gate/a").is_err());
+    }
+
+    #[test]
+    fn environments_are_named_behind_their_strategy() {
+        let names = [
+            "a",
+            "promo/shop",
+            "env/prod",
+            "dev",
+            "gate/b",
+            "c",
+            "Deployment/d",
+        ];
+        let mut names: Vec<String> = names.map(str::to_owned).into();
+        names.push("promotionstrategy.sluice.dev/other/env/test".to_owned());
+        let (found, others) = strategies(&names);
+        let environments = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(
+            found,
+            [
+                ("shop".to_owned(), environments(&["env/prod", "dev"])),
+                ("other".to_owned(), environments(&["env/test"])),
+            ]
+        );
+        assert_eq!(others, ["a", "gate/b", "c", "Deployment/d"]);
+        assert_eq!(strategy_name("promo/shop").unwrap(), "shop");
+        assert_eq!(revert_name("rvc/shop-1").unwrap(), "shop-1");
+        for text in ["", "gate/shop", "promo/", "promo/a/env/b"] {
+            assert!(strategy_name(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! GatedSources and Pipelines, and the objects of Flux around them.
+//! GatedSources, Pipelines and PromotionStrategies, and the objects of Flux around them.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use sluice_core::delivery::gated_source;
 use sluice_core::offline::simulate::Key;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, Strategy, marks};
-use sluice_crds::{GatedSource, Pipeline};
+use sluice_crds::{GatedSource, Pipeline, PromotionStrategy};
 
 use super::connection::Connection;
 use super::fault::{Cannot, explain, is_unknown_kind, status};
@@ -42,6 +42,22 @@ pub(crate) async fn pipelines(connection: &Connection, everywhere: bool) -> Resu
     match pages(&api, ListParams::default()).await {
         Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
         listed => listed.cannot("list pipelines"),
+    }
+}
+
+/// The PromotionStrategies of the connection's namespace, or of all. There are none where the API server
+/// does not know the kind.
+///
+/// # Errors
+/// Anything that keeps us from listing them.
+pub(crate) async fn strategies(
+    connection: &Connection,
+    everywhere: bool,
+) -> Result<Vec<PromotionStrategy>> {
+    let api: Api<PromotionStrategy> = connection.api(connection.area(everywhere));
+    match pages(&api, ListParams::default()).await {
+        Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
+        listed => listed.cannot("list promotion strategies"),
     }
 }
 

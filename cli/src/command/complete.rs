@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use serde::de::DeserializeOwned;
 use sluice_crds::{
-    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy,
+    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, RevertCommit,
 };
 use tokio::time::timeout;
 
@@ -58,6 +58,9 @@ const SOURCES: Names = (Some(Kind::Source), "gatedsource/");
 const GATEKEEPERS: Names = (Some(Kind::Gatekeeper), "gatekeeper/");
 const PIPELINES: Names = (Some(Kind::Pipeline), "");
 const PROMOTIONS: Names = (Some(Kind::Pipeline), "pipeline/");
+const STRATEGIES: Names = (Some(Kind::Strategy), "");
+const STRATEGIES_BY_KIND: Names = (Some(Kind::Strategy), "promotionstrategy/");
+const REVERTS: Names = (Some(Kind::Revert), "");
 const NAMESPACES: Names = (None, "");
 
 impl Complete {
@@ -168,11 +171,15 @@ impl<'p> Place<'p> {
         let is_first = self.positional.is_empty();
         match command.get_name() {
             "get" => self.of_get(),
-            "why" | "calendar" => Wanted::Names(vec![GATES, SOURCES, PROMOTIONS]),
+            "why" => Wanted::Names(vec![GATES, SOURCES, PROMOTIONS, STRATEGIES_BY_KIND]),
+            "calendar" => Wanted::Names(vec![GATES, SOURCES, PROMOTIONS]),
             "check" => Wanted::Names(vec![GATES]),
             "pipeline" if is_first => Wanted::Names(vec![PIPELINES]),
             "pause" | "resume" | "retry" | "objects" | "versions" => Wanted::Names(vec![PIPELINES]),
-            "open" | "close" | "reset" | "wait" if is_first => Wanted::Names(vec![GATES]),
+            "promotion" | "accept" | "revert" if is_first => Wanted::Names(vec![STRATEGIES]),
+            "fixed" if is_first => Wanted::Names(vec![REVERTS]),
+            "wait" if is_first => Wanted::Names(vec![GATES, STRATEGIES_BY_KIND]),
+            "open" | "close" | "reset" if is_first => Wanted::Names(vec![GATES]),
             "approve" | "reject" if is_first => Wanted::Names(vec![GATES, GATEKEEPERS]),
             _ => {
                 let mut positionals = command.get_positionals();
@@ -184,7 +191,7 @@ impl<'p> Place<'p> {
 
     /// Kinds first, and then names of that kind.
     fn of_get(&self) -> Wanted {
-        const KINDS: [(&str, &str); 7] = [
+        const KINDS: [(&str, &str); 8] = [
             ("gates", "when changes may go out"),
             ("gatekeepers", "what opens and closes gates"),
             ("sources", "gated sources: what gates hold back"),
@@ -198,6 +205,7 @@ impl<'p> Place<'p> {
                 "promotionstrategies",
                 "which commit has reached which environment branch",
             ),
+            ("reverts", "which environment branch was brought back"),
         ];
         match self.positional.first() {
             Some(first) => {
@@ -281,6 +289,7 @@ async fn of_kind(kind: Option<Kind>, connection: &Connection) -> Vec<String> {
         Some(Kind::Policy) => listed::<GatePolicy>(&connection.all()).await,
         Some(Kind::Pipeline) => listed::<Pipeline>(&connection.here()).await,
         Some(Kind::Strategy) => listed::<PromotionStrategy>(&connection.here()).await,
+        Some(Kind::Revert) => listed::<RevertCommit>(&connection.here()).await,
         None => listed::<Namespace>(&connection.all()).await,
     }
 }
@@ -305,7 +314,9 @@ mod tests {
     }
 
     #[rstest]
-    #[case(&["why", ""], vec![GATES, SOURCES, PROMOTIONS])]
+    #[case(&["why", ""], vec![GATES, SOURCES, PROMOTIONS, STRATEGIES_BY_KIND])]
+    #[case(&["revert", ""], vec![STRATEGIES])]
+    #[case(&["fixed", ""], vec![REVERTS])]
     #[case(&["pipeline", ""], vec![PIPELINES])]
     #[case(&["pipeline", "pause", ""], vec![PIPELINES])]
     #[case(&["approve", "--pipeline", ""], vec![PIPELINES])]

@@ -5,7 +5,7 @@ use clap::Args;
 use jiff::Timestamp;
 use kube::api::ListParams;
 use sluice_core::delivery::gated_source::KIND;
-use sluice_core::delivery::pipeline;
+use sluice_core::delivery::{pipeline, promotion_strategy};
 use sluice_core::offline::simulate::Key;
 use sluice_core::revision;
 
@@ -17,14 +17,12 @@ use crate::output::{self, Data, warn};
 use crate::view;
 use crate::view::pending::{self, Row};
 
-/// Before a cause that is written below what waits.
-const INDENT: &str = "    ";
-
 /// List the changes that wait: which change, at which gate, since when and why
 ///
 /// A gated source is listed while its gates hold back its newest revision that is not out. A program
 /// that asks over HTTP is listed after the answer was no, until the answer is yes or it stops asking.
-/// A pipeline is listed once for each promotion that waits for gates, for a person or for a merge.
+/// A pipeline is listed once for each promotion that waits for gates, for a person or for a merge, and a
+/// promotion strategy once for each environment that waits, but for those that wait for another environment.
 /// The controller reports programs by Kubernetes events, which the API server keeps for an hour. A
 /// revision is also listed when some people have approved it, until enough have. `kubectl gate wait`
 /// does not ask the controller, so a change that waits in it is not listed.
@@ -64,12 +62,20 @@ impl Pending {
         });
         let views = promoting.iter().map(|it| pipeline::view(it, &[]));
         rows.extend(views.flat_map(|view| pending::promotions(&view)));
+        let strategies = cluster::strategies(&connection, everywhere).await;
+        let strategies_known = strategies.is_ok();
+        let strategies = strategies.unwrap_or_else(|error| {
+            warn(error);
+            Vec::new()
+        });
+        rows.extend(strategies.iter().flat_map(pending::environments));
         match cluster::waiting(&connection, everywhere, now.at).await {
             Ok((asking, note)) => {
-                // Gated sources and pipelines say themselves what they wait with.
+                // Gated sources, pipelines and strategies say themselves what they wait with.
                 let is_other = |kind: &str| match kind {
                     KIND => unknown.is_some(),
                     pipeline::KIND => !are_known,
+                    promotion_strategy::KIND => !strategies_known,
                     _ => true,
                 };
                 let others = asking.into_iter().filter(|it| is_other(&it.kind));
@@ -133,24 +139,8 @@ fn table(
         .iter()
         .map(|title| (*title).to_owned())
         .collect();
-    let mut rows: Vec<Vec<String>> = std::iter::once(head).chain(cells).collect();
-    let beside = output::table(&rows);
-    let fits = |columns| beside.lines().all(|line| line.chars().count() <= columns);
-    let Some(columns) = columns.filter(|columns| !fits(*columns)) else {
-        return beside;
-    };
-    let causes: Vec<String> = rows.iter_mut().filter_map(Vec::pop).collect();
-    let mut text = String::new();
-    for (n, (line, cause)) in output::table(&rows).lines().zip(&causes).enumerate() {
-        text += &format!("{line}\n");
-        // The head has none.
-        if n > 0 {
-            for line in output::wrapped(cause, columns.saturating_sub(INDENT.len())) {
-                text += &format!("{INDENT}{line}\n");
-            }
-        }
-    }
-    text
+    let rows = std::iter::once(head).chain(cells).collect();
+    output::table_with_causes(rows, columns)
 }
 
 /// One for each column. A gate in its own namespace is named without it.

@@ -8,7 +8,7 @@ use crate::cluster::{self, Use};
 use crate::outcome::Outcome;
 use crate::output::{self, Data, warn};
 use crate::picture::{self, Look};
-use crate::view::listing::{Listing, Wanted};
+use crate::view::listing::Wanted;
 use crate::view::{Promoting, promoting};
 
 mod import;
@@ -140,26 +140,7 @@ impl Pipeline {
             }
             return Ok(Outcome::Yes);
         }
-        output::text(output::table(&table(&listing, self.all_namespaces)))?;
+        output::text(output::table(&listing.brief(self.all_namespaces)))?;
         Ok(Outcome::Yes)
     }
-}
-
-/// The head and a row for each pipeline, without its message.
-fn table(listing: &Listing, with_namespace: bool) -> Vec<Vec<String>> {
-    let titles = listing.titles.iter().map(|title| match *title {
-        "UNTIL" => format!("UNTIL ({})", listing.zone.name),
-        other => other.to_owned(),
-    });
-    let head = ["NAMESPACE", "NAME"].map(str::to_owned);
-    let mut rows: Vec<Vec<String>> = vec![head.into_iter().chain(titles).collect()];
-    rows.extend(listing.rows.iter().map(|row| {
-        let names = [row.key.namespace.clone(), row.key.name.clone()];
-        let cells = row.cells.iter().take(listing.titles.len());
-        names.into_iter().chain(cells.cloned()).collect()
-    }));
-    if !with_namespace {
-        rows.iter_mut().for_each(|row| drop(row.remove(0)));
-    }
-    rows
 }

@@ -2,33 +2,39 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use sluice_crds::{Gate, Require, Setting, State};
 
-use crate::arguments::{About, Asker, Globals, gate_name, set, setting};
+use crate::arguments::{
+    About, Asker, Commit, Globals, commit, gate_name, set, setting, strategy_of,
+};
 use crate::cluster::{self, Connection, Scope, Use, Watched};
 use crate::outcome::Outcome;
 use crate::output::{self, say};
 use crate::{explain, instant};
 
-/// Wait until a gate is open, or closed
+mod arrived;
+
+/// Wait until a gate is open, or closed; or until a commit has reached an environment branch
 ///
 /// Decides as `check` does, each time that an object or the time may have changed the answer. Prints
-/// why it waits, each time that the reason changes.
+/// why it waits, each time that the reason changes. For promotionstrategy/NAME, it waits until the
+/// environment has the dry commit, as the status of the strategy says.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 the gate is in that state; 1 the timeout has passed; 2 the answer is unknown."
+    after_help = "Exit codes: 0 the gate is in that state, or the commit is there; 1 the timeout has passed; 2 the answer is unknown."
 )]
 pub(crate) struct Wait {
-    /// The gate
+    /// The gate, or a promotion strategy as promotionstrategy/NAME
     #[arg(value_name = "NAME")]
     name: String,
 
-    /// The state to wait for
-    #[arg(long = "for", value_name = "STATE", value_parser = setting, default_value = "open")]
-    wanted: Setting,
+    /// The state of the gate to wait for; for a promotion strategy ENVIRONMENT=COMMIT, such as
+    /// env/prod=c0ffee1a2b3c
+    #[arg(long = "for", value_name = "STATE", value_parser = goal, default_value = "open")]
+    wanted: Goal,
 
     #[command(flatten)]
     about: About,
@@ -47,25 +53,59 @@ pub(crate) struct Wait {
 
 impl Wait {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
-        let name = gate_name(&self.name)?;
         let timeout = instant::parse_duration(&self.timeout).context("--timeout")?;
         let timeout = Duration::try_from(timeout).context("--timeout")?;
-        let connection = cluster::connect(globals, Use::Watches).await?;
-        match tokio::time::timeout(timeout, self.until_wanted(&connection, &name)).await {
-            Ok(reached) => reached,
-            Err(_) => {
-                let (wanted, timeout) = (State::from(self.wanted), &self.timeout);
-                say!("{name} has not become {wanted} within {timeout}")?;
-                Ok(Outcome::No)
+        match (strategy_of(&self.name), &self.wanted) {
+            (Some((name, None)), Goal::There(environment, dry)) => {
+                let connection = cluster::connect(globals, Use::Watches).await?;
+                let there = arrived::until_there(&connection, &name, (environment, dry));
+                match tokio::time::timeout(timeout, there).await {
+                    Ok(reached) => reached,
+                    Err(_) => {
+                        say!(
+                            "{dry} has not reached {environment} within {}",
+                            self.timeout
+                        )?;
+                        Ok(Outcome::No)
+                    }
+                }
+            }
+            (Some(_), _) => bail!(
+                "for a promotion strategy, write promotionstrategy/NAME --for ENVIRONMENT=COMMIT, such as \
+                 env/prod=c0ffee1a2b3c"
+            ),
+            (None, Goal::There(..)) => {
+                bail!(
+                    "--for: write open or closed; ENVIRONMENT=COMMIT is for promotionstrategy/NAME"
+                )
+            }
+            (None, Goal::State(wanted)) => {
+                let name = gate_name(&self.name)?;
+                let connection = cluster::connect(globals, Use::Watches).await?;
+                let wanted = *wanted;
+                let until = self.until_wanted(&connection, &name, wanted);
+                match tokio::time::timeout(timeout, until).await {
+                    Ok(reached) => reached,
+                    Err(_) => {
+                        let (wanted, timeout) = (State::from(wanted), &self.timeout);
+                        say!("{name} has not become {wanted} within {timeout}")?;
+                        Ok(Outcome::No)
+                    }
+                }
             }
         }
     }
 
-    async fn until_wanted(&self, connection: &Connection, name: &str) -> Result<Outcome> {
+    async fn until_wanted(
+        &self,
+        connection: &Connection,
+        name: &str,
+        wanted: Setting,
+    ) -> Result<Outcome> {
         let mut said = None;
         let mut watched = Watched::default();
         loop {
-            let (line, wake) = match self.look(connection, name, &mut watched).await {
+            let (line, wake) = match self.look(connection, (name, wanted), &mut watched).await {
                 Ok(Look {
                     is_wanted, line, ..
                 }) if is_wanted => {
@@ -87,7 +127,7 @@ impl Wait {
     async fn look(
         &self,
         connection: &Connection,
-        name: &str,
+        (name, wanted): (&str, Setting),
         watched: &mut Watched,
     ) -> Result<Look> {
         let key = connection.key(name);
@@ -108,7 +148,7 @@ impl Wait {
         let decision = seen.ask(set(Require::All, &names).as_ref(), subject, question);
         let held_back = gate.state == State::Open && !decision.allowed;
         Ok(Look {
-            is_wanted: match self.wanted {
+            is_wanted: match wanted {
                 Setting::Open => decision.allowed,
                 Setting::Closed => gate.state == State::Closed || held_back,
             },
@@ -125,6 +165,25 @@ impl Wait {
                 .flatten()
                 .min(),
         })
+    }
+}
+
+/// What is waited for.
+#[derive(Clone, Debug)]
+enum Goal {
+    /// A state of a gate.
+    State(Setting),
+    /// An environment with a dry commit.
+    There(String, Commit),
+}
+
+/// Reads it.
+fn goal(text: &str) -> Result<Goal, String> {
+    match text.split_once('=') {
+        Some((environment, dry)) if !environment.is_empty() => {
+            Ok(Goal::There(environment.to_owned(), commit(dry)?))
+        }
+        _ => Ok(Goal::State(setting(text)?)),
     }
 }
 

@@ -2,22 +2,28 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use sluice_core::Now;
 use sluice_core::offline::simulate::{Decision, Key};
+use sluice_crds::{Gatekeeper, PromotionStrategy};
 
-use crate::arguments::{About, Asker, Globals, consumer, gate_names, promotion_name, source_name};
+use crate::arguments::{
+    About, Asker, Globals, consumer, gate_names, promotion_name, source_name, strategies,
+};
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
 use crate::instant::Zone;
 use crate::outcome::Outcome;
 use crate::output::{self, Data, warn};
-use crate::view::{Decided, Source, checked};
+use crate::view::{Decided, Source, Strategy, checked};
 
 mod of_pipeline;
 mod of_source;
+mod of_strategy;
 
 use of_pipeline::Told;
+use of_strategy::Shown;
 
 /// Explain why a gate is open or closed: what each gatekeeper says and has measured, the gates that it
 /// asks, who forces it, and what changes next
@@ -26,13 +32,15 @@ use of_pipeline::Told;
 /// explained that gate policies require it to pass. For a gated source, such as gatedsource/app, the
 /// answer shows what is out, what waits, and what each gate says about it. For a pipeline, such as
 /// pipeline/podinfo, it shows the environments, and what each gate says about the promotion that is next;
-/// for pipeline/podinfo/prod, about a promotion to that environment. If time alone changes the
+/// for pipeline/podinfo/prod, about a promotion to that environment. For a promotion strategy, such as
+/// promotionstrategy/shop, and for environments that are named behind it, it shows everything that each
+/// waits for, its checks, and how it came to what it has, as the status of the strategy says. If time alone changes the
 /// verdict of a gatekeeper, the answer says when. With --output, the answer is a list with one entry
 /// for each name.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// Gates by name, gated sources as gatedsource/NAME, pipelines as pipeline/NAME[/ENVIRONMENT], or other
-    /// consumers as KIND/NAME
+    /// Gates by name, gated sources as gatedsource/NAME, pipelines as pipeline/NAME[/ENVIRONMENT], promotion
+    /// strategies as promotionstrategy/NAME [ENVIRONMENT], or other consumers as KIND/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -50,8 +58,9 @@ pub(crate) struct Why {
 
 impl Why {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
+        let (strategies, others) = strategies(&self.names);
         let (sources, others): (Vec<_>, Vec<_>) =
-            (self.names.iter()).partition(|name| source_name(name).is_some());
+            (others.into_iter()).partition(|name| source_name(name).is_some());
         let (pipelines, others): (Vec<_>, Vec<_>) =
             (others.into_iter()).partition(|name| promotion_name(name).is_some());
         let (consumers, gates): (Vec<_>, Vec<_>) =
@@ -81,6 +90,10 @@ impl Why {
         for (name, environment) in pipelines.iter().filter_map(|name| promotion_name(name)) {
             let environment = environment.as_deref();
             self.pipeline(&connection, &name, environment, &mut all)
+                .await?;
+        }
+        for (name, environments) in &strategies {
+            self.strategy(&connection, name, environments, &mut all)
                 .await?;
         }
         for name in consumers {
@@ -133,6 +146,27 @@ impl Why {
         }
         seen.notes.iter().for_each(warn);
         Ok(())
+    }
+
+    /// A promotion strategy, with these environments or all.
+    async fn strategy(
+        &self,
+        connection: &Connection,
+        name: &str,
+        environments: &[String],
+        all: &mut Vec<Value>,
+    ) -> Result<()> {
+        let object: PromotionStrategy = cluster::existing(connection, name).await?;
+        let strategy = Strategy::of(&object);
+        let shown = Shown::new(&strategy, environments)?;
+        if self.output.is_some() {
+            all.push(shown.data());
+            return Ok(());
+        }
+        // Not everybody who may see strategies may see gatekeepers.
+        let around = cluster::list::<Gatekeeper>(&connection.here(), ListParams::default()).await;
+        let zone = Zone::of_gatekeepers(&around.unwrap_or_default());
+        output::text(shown.text(&zone))
     }
 
     /// The decision about somebody who asks, and each gate that was asked for it.

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use sluice_core::delivery::pipeline;
 use sluice_core::offline::simulate::Scene;
 use sluice_crds::{
-    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, Subject,
+    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, RevertCommit,
+    Subject,
 };
 
 use super::rows::{self, Row};
@@ -42,6 +43,27 @@ pub(crate) struct Listing {
     pub(crate) wake: Option<Timestamp>,
 }
 
+impl Listing {
+    /// The head and a row for each object, without its message.
+    pub(crate) fn brief(&self, with_namespace: bool) -> Vec<Vec<String>> {
+        let titles = self.titles.iter().map(|title| match *title {
+            "UNTIL" => format!("UNTIL ({})", self.zone.name),
+            other => other.to_owned(),
+        });
+        let head = ["NAMESPACE", "NAME"].map(str::to_owned);
+        let mut rows: Vec<Vec<String>> = vec![head.into_iter().chain(titles).collect()];
+        rows.extend(self.rows.iter().map(|row| {
+            let names = [row.key.namespace.clone(), row.key.name.clone()];
+            let cells = row.cells.iter().take(self.titles.len());
+            names.into_iter().chain(cells.cloned()).collect()
+        }));
+        if !with_namespace {
+            rows.iter_mut().for_each(|row| drop(row.remove(0)));
+        }
+        rows
+    }
+}
+
 impl Wanted {
     /// Lists; watches what is listed, and what it is decided from.
     pub(crate) async fn list(
@@ -57,6 +79,7 @@ impl Wanted {
             Kind::Policy => self.policies(connection, watched).await,
             Kind::Pipeline => self.pipelines(connection).await,
             Kind::Strategy => self.strategies(connection).await,
+            Kind::Revert => self.reverts(connection).await,
         }
     }
 
@@ -75,6 +98,7 @@ impl Wanted {
             Kind::Policy => watched.policies(connection),
             Kind::Pipeline => watched.all::<Pipeline>(connection, area),
             Kind::Strategy => watched.all::<PromotionStrategy>(connection, area),
+            Kind::Revert => watched.all::<RevertCommit>(connection, area),
         }
     }
 
@@ -251,6 +275,19 @@ impl Wanted {
             titles: &["STATE", "NEWEST", "REACHED", "WAITS-AT", "UNTIL", "AGE"],
             rows: rows.collect::<Result<_>>()?,
             zone,
+            wake: None,
+        })
+    }
+
+    async fn reverts(&self, connection: &Connection) -> Result<Listing> {
+        let api: Api<RevertCommit> = connection.api(connection.area(self.everywhere));
+        let found = self.found(&api).await?;
+        let now = connection.present().await.now.at;
+        let rows = found.iter().map(|it| rows::revert(it, now));
+        Ok(Listing {
+            titles: &["STATE", "BRANCH", "BACK-TO", "FIXED-BY", "BY", "AGE"],
+            rows: rows.collect::<Result<_>>()?,
+            zone: Zone::utc(),
             wake: None,
         })
     }

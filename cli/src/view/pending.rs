@@ -8,6 +8,7 @@ use serde::Serialize;
 use sluice_core::Now;
 use sluice_core::delivery::gated_source::KIND;
 use sluice_core::delivery::pipeline::{self, View};
+use sluice_core::delivery::promotion_strategy::KIND as STRATEGY;
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::offline::simulate::Key;
 use sluice_core::revision::Revision;
@@ -16,7 +17,7 @@ use sluice_core::verdict::question::Question;
 use sluice_crds::approval::Vote;
 use sluice_crds::gatekeeper::Kind;
 use sluice_crds::pipeline::EnvironmentState;
-use sluice_crds::{Approval, Gate, GatedSource};
+use sluice_crds::{Approval, Gate, GatedSource, PromotionStrategy, promotion_strategy};
 
 use super::source::{blocked, held_back, turn, warnings};
 use crate::cluster::{Seen, Waiting};
@@ -127,6 +128,41 @@ pub(crate) fn promotions(view: &View) -> Vec<Row> {
             since,
             until: environment.until.as_ref().map(|at| at.0),
             message: environment.message.clone(),
+            warnings: Vec::new(),
+        })
+    });
+    waiting.collect()
+}
+
+/// The environments in which what is proposed waits, as the status of a strategy has them. One that waits
+/// for another environment is left out: that one is listed, or is still looked at.
+pub(crate) fn environments(strategy: &PromotionStrategy) -> Vec<Row> {
+    const GATES: &str = "GateClosed";
+    const OTHERS: &str = "WaitsForEnvironment";
+    let Key { namespace, name } = Key::of(&strategy.metadata);
+    let status = strategy.status.as_ref();
+    let seen = status.map_or(&[][..], |it| &it.environments);
+    let waiting = seen.iter().filter_map(|environment| {
+        use promotion_strategy::EnvironmentState;
+        let is_waiting = matches!(
+            environment.state,
+            EnvironmentState::Waiting | EnvironmentState::Held
+        );
+        let first = environment.waits.first()?;
+        let proposed = environment.proposed.as_ref()?;
+        let decision = environment.last_decision.as_ref();
+        let decision = decision.filter(|it| first.reason == GATES && !it.allowed);
+        (is_waiting && first.reason != OTHERS).then(|| Row {
+            namespace: namespace.clone(),
+            what: format!("{STRATEGY}/{name} ({})", environment.branch),
+            revision: Some(format!(
+                "{}@sha1:{}",
+                environment.branch, proposed.hydrated_sha
+            )),
+            gates: decision.map(|it| it.decided_by.clone()).unwrap_or_default(),
+            since: proposed.since.0,
+            until: first.next.as_ref().map(|at| at.0),
+            message: first.message.clone(),
             warnings: Vec::new(),
         })
     });

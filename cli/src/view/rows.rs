@@ -13,10 +13,12 @@ use sluice_core::verdict::condition::{READY, STALLED, find, find_true};
 use sluice_crds::approval::Vote;
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{
-    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, State,
+    Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, RevertCommit,
+    State,
 };
 
 use super::source::{blocked, turn};
+use crate::arguments::Commit;
 use crate::cluster;
 use crate::instant::{Zone, age};
 
@@ -162,6 +164,25 @@ pub(super) fn strategy(object: &PromotionStrategy, now: Timestamp, zone: &Zone) 
         next.map(|at| zone.wall(at)).unwrap_or_default(),
         age_of(&object.metadata, now),
         said.unwrap_or_default(),
+    ];
+    row(Key::of(&object.metadata), cells, None, object)
+}
+
+/// A revert, as its status has it.
+pub(super) fn revert(object: &RevertCommit, now: Timestamp) -> Result<Row> {
+    let spec = &object.spec;
+    let status = object.status.clone().unwrap_or_default();
+    let phase = status.phase.map_or("Unknown", |phase| phase.as_str());
+    let ready = find(&status.conditions, READY);
+    let short = |sha: &String| Commit::short(sha).to_owned();
+    let cells = vec![
+        phase.to_owned(),
+        spec.active_branch.clone(),
+        short(&spec.dry_sha),
+        spec.fixed_by.as_ref().map(short).unwrap_or_default(),
+        spec.by.clone(),
+        age_of(&object.metadata, now),
+        ready.map_or_else(|| spec.reason.clone(), |it| it.message.clone()),
     ];
     row(Key::of(&object.metadata), cells, None, object)
 }

@@ -120,6 +120,11 @@ impl Branches {
         .await
     }
 
+    /// The newest commit of a branch.
+    pub async fn head(&self, branch: &str) -> Result<String> {
+        self.hydrator.head(branch).await
+    }
+
     /// A person writes a file to a branch. Returns the commit.
     pub async fn push(&self, branch: &str, path: &str, text: &str) -> Result<String> {
         let bytes = text.as_bytes();

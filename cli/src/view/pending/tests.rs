@@ -76,3 +76,49 @@ fn promotions_that_wait_are_listed_with_what_they_wait_for() {
     assert_eq!(row.since.to_string(), "2026-11-20T18:30:00Z");
     assert!(row.message.contains("approve"));
 }
+
+#[test]
+fn environments_that_wait_are_listed_but_for_those_that_wait_for_others() {
+    let tip = |digit: &str| serde_json::json!({"hydratedSHA": digit.repeat(40), "tree": digit.repeat(40), "since": NOW});
+    let environment = |branch: &str, reason: &str| {
+        serde_json::json!({
+            "branch": branch, "state": "Waiting", "active": tip("1"), "proposed": tip("2"),
+            "waits": [{"reason": reason, "message": format!("because of {reason}")}],
+            "lastDecision": {
+                "allowed": false, "at": NOW, "require": "all", "checked": [], "message": "closed",
+                "decidedBy": ["apps/production"],
+                "subject": {"kind": "PromotionStrategy", "namespace": "apps", "action": "promote"},
+            },
+        })
+    };
+    let strategy = serde_json::from_value(serde_json::json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
+        "metadata": {"name": "shop", "namespace": "apps"},
+        "spec": {"repoRef": {"name": "shop"}, "environments": []},
+        "status": {"environments": [
+            {"branch": "env/dev", "state": "UpToDate"},
+            environment("env/test", "CheckPending"), environment("env/stage", "GateClosed"),
+            environment("env/prod", "WaitsForEnvironment"),
+        ]},
+    }));
+    let rows = environments(&strategy.unwrap());
+    let shown: Vec<_> = rows
+        .iter()
+        .map(|row| (row.what.as_str(), row.gates.join(",")))
+        .collect();
+    let gate = "apps/production".to_owned();
+    assert_eq!(
+        shown,
+        [
+            ("PromotionStrategy/shop (env/test)", String::new()),
+            ("PromotionStrategy/shop (env/stage)", gate),
+        ]
+    );
+    assert!(
+        rows[0]
+            .revision
+            .as_ref()
+            .unwrap()
+            .starts_with("env/test@sha1:222")
+    );
+}

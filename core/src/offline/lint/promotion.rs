@@ -9,7 +9,7 @@ use crate::offline::simulate::Key;
 use crate::text::refusal::Refusal;
 
 /// The annotations that mean something.
-const KNOWN: [&str; 2] = [marks::ACCEPT, marks::REFRESHED_AT];
+const KNOWN: [&str; 3] = [marks::ACCEPT, marks::ACCEPT_REASON, marks::REFRESHED_AT];
 
 impl Remarks<'_> {
     /// A PromotionStrategy: the access and the gates that it names.
