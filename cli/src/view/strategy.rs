@@ -198,7 +198,10 @@ impl Environment {
 /// The one that is not finished.
 fn pull_request(status: &EnvironmentStatus) -> String {
     let record = status.pull_request.as_ref();
-    let open = record.filter(|it| !it.state.is_some_and(|state| state.is_final()));
+    let open = record.filter(|it| {
+        !it.state
+            .is_some_and(sluice_crds::pull_request::PullRequestState::is_final)
+    });
     match open.map(|it| it.number) {
         Some(Some(number)) => format!("#{number}"),
         Some(None) => "not open yet".to_owned(),

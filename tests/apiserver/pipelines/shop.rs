@@ -210,7 +210,7 @@ impl Shop {
         poll(DEADLINE, "what earlier ones had to be gone", async || {
             let own = self.pipelines().get(NAME).await?.metadata.uid;
             let all = self.pull_requests().list(&ListParams::default()).await?;
-            let owners = all.iter().flat_map(|it| it.owner_references());
+            let owners = all.iter().flat_map(ResourceExt::owner_references);
             let left: Vec<_> = owners.filter(|it| own.as_ref() != Some(&it.uid)).collect();
             ensure!(left.is_empty(), "{left:?}");
             Ok::<_, anyhow::Error>(())

@@ -1,6 +1,7 @@
 //! What somebody has found out about a commit is shown at a real Gitea.
 
 use anyhow::{Context, Result};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::Timestamp;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -78,7 +79,7 @@ async fn what_was_found_out_is_shown_at_the_forge_once() -> Result<()> {
 
     // Another process looks at it, and tells nothing again.
     let controller = scene.start().await?;
-    let end = Timestamp::from_second(Timestamp::now().as_second() + 120)?;
+    let end = Timestamp::from_second(SystemClock.now().as_second() + 120)?;
     let mut lasts = spec("success", "for two minutes");
     lasts["name"] = "ci/smoke".into();
     lasts["expiresAt"] = end.to_string().into();
