@@ -301,7 +301,8 @@ fn takes_back(seen: &Seen<'_>, plan: &Plan, asked: &[Asked]) -> bool {
     let waits = plan.status.waits.iter();
     let is_held = is_closed || waits.into_iter().any(|it| it.reason != "ForgePending");
     let is_merged = seen.pull.standing == pulls::Standing::Merged;
-    lets_merge(seen) && is_held && !is_merged && seen.env.proposes == Sight::Known(true)
+    let is_known = seen.reverting.is_some() || seen.env.proposes == Sight::Known(true);
+    lets_merge(seen) && is_held && !is_merged && is_known
 }
 
 /// Whether the status lets its pull request be merged.

@@ -241,7 +241,15 @@ fn held(at: &At<'_, '_>) -> Option<Wait> {
             short(&held.dry_sha),
             held.revert_commit
         );
-        match fixed_by.map(|fix| at.asker.contains(proposed, fix)) {
+        // What the held commit has already does not fix it.
+        let is_fix = |fix: &str| match at.asker.contains(&held.dry_sha, fix) {
+            Sight::Known(true) => Sight::Known(false),
+            Sight::Pending => Sight::Pending,
+            Sight::Known(false) | Sight::Absent | Sight::Failed(_) => {
+                at.asker.contains(proposed, fix)
+            }
+        };
+        match fixed_by.map(is_fix) {
             Some(Sight::Known(true)) => None,
             Some(Sight::Pending) => Some(pending()),
             Some(Sight::Known(false) | Sight::Absent | Sight::Failed(_)) | None => {
@@ -258,7 +266,8 @@ fn in_order(at: &At<'_, '_>) -> Option<Wait> {
     before.find_map(|place| {
         let earlier = at.all.get(place)?;
         let branch = earlier.env.branch();
-        if earlier.is_foreign() {
+        // Also where it is overwritten: what it says of itself proves nothing.
+        if earlier.arrived.as_ref().map(|it| it.by) == Some(Arrival::Foreign) {
             let message = format!("{branch} has a commit that somebody else has pushed");
             return Some(wait("WaitsForEnvironment", message));
         }

@@ -227,3 +227,15 @@ fn what_is_taken_back_in_a_hurry_says_nothing_of_others() {
     play.settle();
     assert_eq!(arrived(&play, "env/dev"), Some(Arrival::Foreign));
 }
+
+/// It is overwritten in dev, and proves nothing for test meanwhile.
+#[test]
+fn what_is_overwritten_proves_nothing_for_others() {
+    let mut play = waiting();
+    play.spec(|spec| spec["environments"][0]["foreignCommits"] = json!("Overwrite"));
+    let newest = play.repository.head("main");
+    play.repository.push("env/dev", &newest, "forged");
+    play.check("env/dev", "health", "success");
+    play.settle();
+    assert_eq!(play.reason("env/test"), Some("WaitsForEnvironment"));
+}

@@ -358,3 +358,18 @@ fn what_is_fixed_is_held_no_longer() {
     play.settle();
     assert_eq!(play.environment("env/prod").held, []);
 }
+
+#[test]
+fn what_is_held_does_not_fix_itself() {
+    let (mut play, first, second) = broken(&json!({}));
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    play.settle();
+    let merges = play.merges.len();
+    for fix in [second, first] {
+        play.reverts[0].spec.fixed_by = Some(fix);
+        play.settle();
+        assert_eq!(play.reason("env/prod"), Some("Held"));
+    }
+    assert_eq!(play.merges.len(), merges);
+}
