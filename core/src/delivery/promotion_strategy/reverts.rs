@@ -286,7 +286,10 @@ pub(super) fn held(
         let fix = of.and_then(|it| it.object.spec.fixed_by.as_deref());
         let active = env.active.as_ref().and_then(|tip| tip.dry.known());
         let both = active.zip(fix);
-        both.is_some_and(|(active, fix)| asker.contains(active, fix) == Sight::Known(true))
+        both.is_some_and(|(active, fix)| {
+            asker.contains(active, fix) == Sight::Known(true)
+                && asker.contains(&held.dry_sha, fix) == Sight::Known(false)
+        })
     };
     // What the environment has with its fix is held no longer.
     let left = before
