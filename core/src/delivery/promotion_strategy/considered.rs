@@ -351,7 +351,7 @@ fn see<'g>(
     };
     let arrived = arrival::arrived(&env, &traces);
     let held = reverts::held(
-        asker,
+        (given, asker),
         &env,
         &candidates,
         reverting.as_ref(),

@@ -273,17 +273,23 @@ pub(super) fn current<'g>(
 /// What is held: what was taken back before, and what is being taken back, as long as the RevertCommit is
 /// there.
 pub(super) fn held(
-    asker: &Asker<'_>,
+    (given, asker): (&Given, &Asker<'_>),
     env: &Env<'_>,
     candidates: &[Candidate<'_>],
     current: Option<&Current<'_>>,
     arrived: Option<&Arrived>,
 ) -> Vec<Held> {
-    let is_there = |name: &str| candidates.iter().any(|it| it.name() == name);
+    // Also one whose spec is refused, perhaps since somebody has changed it.
+    let named = |name: &str| {
+        let mut all = given.reverts.iter();
+        all.find(|it| {
+            it.metadata.name.as_deref() == Some(name) && it.metadata.deletion_timestamp.is_none()
+        })
+    };
+    let is_there = |name: &str| named(name).is_some();
     let before = env.record.map_or(&[][..], |record| &record.held);
     let is_fixed = |held: &Held| {
-        let of = candidates.iter().find(|it| it.name() == held.revert_commit);
-        let fix = of.and_then(|it| it.object.spec.fixed_by.as_deref());
+        let fix = named(&held.revert_commit).and_then(|it| it.spec.fixed_by.as_deref());
         let active = env.active.as_ref().and_then(|tip| tip.dry.known());
         let both = active.zip(fix);
         both.is_some_and(|(active, fix)| {
