@@ -106,6 +106,15 @@ impl Forge {
         self.git.references(prefixes).await
     }
 
+    /// The references of exactly these full names: one request of Git's own protocol. Those that are not there
+    /// are not among them. A server sends all that begin so, which is read up to 8 MiB.
+    ///
+    /// # Errors
+    /// The forge does not say, or more than that begins so ([`sluice_egress::EgressError::TooLong`]).
+    pub async fn named(&self, names: &[String]) -> Result<Vec<Reference>, ForgeError> {
+        self.git.named(names).await
+    }
+
     /// A commit as Git has it, also one of no branch: with its tree, which no forge's API says reliably. Its
     /// bytes have the id that was asked for. None: there is no such object. From a server that sends trees
     /// and files along, because it cannot leave them out, as long as they are less than 1 MiB.
