@@ -93,16 +93,18 @@ impl Located {
             Named::Here(found) if allows(&found, namespace, from, branch) => {
                 return Ok(Self::by(&found));
             }
-            // Whether it is there is not said to those who may not use it.
-            Named::Here(_) | Named::Missing if namespace != from => format!(
+            // The same whether or not it is there.
+            Named::Forbidden => format!(
+                "{it} would be of another namespace, and this controller does not use what is in other \
+                 namespaces; create one in the namespace {from}"
+            ),
+            // Whether it is there is not said to those who may not use it, nor to those of whom that is not
+            // known.
+            Named::Here(_) | Named::Missing | Named::Unreadable(_) if namespace != from => format!(
                 "{it} is not there, or does not allow the namespace {from} to merge into the branch \
                  {branch}; write both into its field `allow`"
             ),
             Named::Here(_) | Named::Missing => format!("{it} is not there; create it"),
-            Named::Forbidden => format!(
-                "{it} is in another namespace, and this controller does not use what is in other \
-                 namespaces; create one in the namespace {from}"
-            ),
             Named::Unreadable(why) => format!("{it} cannot be read: {why}"),
         };
         Err(Failure::new(Word::AccessNotUsable, why))
@@ -112,6 +114,13 @@ impl Located {
     pub(crate) fn host(&self) -> String {
         let address = Address::parse(provider(self.type_), &self.url);
         address.map_or_else(|_| String::new(), |address| address.host().to_owned())
+    }
+
+    /// Which repository it is, however its address is written. None: that is no address.
+    pub(crate) fn repository(&self) -> Option<String> {
+        let address = Address::parse(provider(self.type_), &self.url).ok()?;
+        let place = address.clone_url().unwrap_or_else(|| self.url.clone());
+        Some(place.to_lowercase())
     }
 
     /// Its page.
@@ -149,7 +158,7 @@ mod tests {
     use sluice_crds::GitRepositoryAccess;
 
     use super::*;
-    use crate::cluster::key::ObjectKey;
+    use crate::cluster::key::{KeyRef, ObjectKey};
     use crate::observe::cache::Seen;
     use crate::observe::world::Standing;
 
@@ -231,6 +240,26 @@ mod tests {
             "{}",
             failure.why
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_access_is_told_to_its_own_namespace_alone() {
+        let broken = world(true);
+        let access = repository(Some("platform"));
+        let key = ObjectKey::from(KeyRef {
+            namespace: "platform",
+            name: "shop",
+        });
+        let seen = Seen::Unreadable("it has no url".into());
+        broken.accesses.hold(&key, Some(seen));
+        let why = |world: &World, from: &str| {
+            Located::find(world, from, &access, "main").unwrap_err().why
+        };
+        assert_eq!(why(&broken, "apps"), why(&world(true), "apps"));
+        assert!(why(&broken, "platform").contains("it has no url"));
+        let (closed, empty) = (world(false), world(false));
+        holding(&closed, &json!([]));
+        assert_eq!(why(&closed, "apps"), why(&empty, "apps"));
     }
 
     #[test]

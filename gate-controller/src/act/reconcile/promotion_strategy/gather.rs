@@ -1,6 +1,6 @@
 //! Everything that the decision about a strategy needs, from memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sluice_core::delivery::promotion_strategy::{
@@ -14,7 +14,7 @@ use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::git_repository_access::AccessReference;
 use sluice_crds::promotion_strategy::Environment;
 use sluice_crds::pull_request::Repository;
-use sluice_crds::{CommitStatus, PromotionStrategy, RevertCommit};
+use sluice_crds::{CommitStatus, GitRepositoryAccess, PromotionStrategy, RevertCommit};
 
 use super::kustomizations;
 use crate::act::forges::Located;
@@ -64,10 +64,11 @@ pub(super) fn gather(
 ) -> Given {
     let world = context.world.as_ref();
     let own = Work::own(Kind::PromotionStrategy, key.clone());
+    let accesses = of_same_repository(world, &super::access_of(key, &object.spec.repo_ref));
     let environments = object.spec.environments.iter();
     Given {
         surroundings: environments
-            .map(|environment| surroundings(world, key, object, environment, now))
+            .map(|environment| surroundings(world, key, object, (environment, &accesses), now))
             .collect(),
         checked: check(object),
         access,
@@ -86,7 +87,7 @@ fn surroundings(
     world: &World,
     key: &ObjectKey,
     object: &PromotionStrategy,
-    environment: &Environment,
+    (environment, accesses): (&Environment, &BTreeSet<Work>),
     now: Now,
 ) -> Surroundings {
     let gathered = |own, what| {
@@ -98,36 +99,69 @@ fn surroundings(
         gates: gathered(environment.gates.as_ref(), What::Promote),
         revert_gates: gathered(environment.revert_gates.as_ref(), What::Revert),
         active_gates: active.map(|own| gathered(Some(own), What::Pass)),
-        owned_by: owner_of(world, key, object, &environment.branch),
+        owned_by: owner_of(world, key, object, accesses, &environment.branch),
     }
 }
 
-/// An older strategy that promotes to the same branch of the same repository.
+/// An older strategy that promotes to the same branch of the same repository, and may. Of one in another
+/// namespace no name is told.
 fn owner_of(
     world: &World,
     key: &ObjectKey,
     object: &PromotionStrategy,
+    accesses: &BTreeSet<Work>,
     branch: &str,
 ) -> Option<String> {
-    let access = super::access_of(key, &object.spec.repo_ref);
     let age = |object: &PromotionStrategy, key: &ObjectKey| {
         let created = object.metadata.creation_timestamp.as_ref().map(|it| it.0);
         (created, key.clone())
     };
     let own = age(object, key);
-    let others = world.interested(&access).into_iter();
-    let others = others.filter(|it| it.kind == Kind::PromotionStrategy && it.key != *key);
-    let older = others.filter(|it| {
+    let is_older = |it: &ObjectKey, other: &PromotionStrategy| {
+        let mut branches = other.spec.environments.iter();
+        other.metadata.deletion_timestamp.is_none()
+            && !other.spec.suspend
+            && branches.any(|it| it.branch == branch)
+            && age(other, it) < own
+            && self::access(world, it, other) == Access::Ready
+    };
+    let owns = |access: &Work, it: &Work| {
         let other = world.promotion_strategies.get(it.key.borrowed());
-        other.as_ref().and_then(Seen::object).is_some_and(|other| {
-            let mut branches = other.spec.environments.iter();
-            other.metadata.deletion_timestamp.is_none()
-                && super::access_of(&it.key, &other.spec.repo_ref) == access
-                && branches.any(|it| it.branch == branch)
-                && age(other, &it.key) < own
+        let other = other.as_ref().and_then(Seen::object);
+        other.is_some_and(|other| {
+            super::access_of(&it.key, &other.spec.repo_ref) == *access && is_older(&it.key, other)
         })
+    };
+    let mut older = BTreeSet::new();
+    for access in accesses {
+        let others = world.interested(access).into_iter();
+        let others = others.filter(|it| it.kind == Kind::PromotionStrategy && it.key != *key);
+        let others = others.filter(|it| owns(access, it));
+        older.extend(others.map(|it| (it.key.namespace != key.namespace, it.key)));
+    }
+    let (is_elsewhere, oldest) = older.pop_first()?;
+    Some(match is_elsewhere {
+        true => "of another namespace".to_owned(),
+        false => oldest.to_string(),
+    })
+}
+
+/// This access, and all others of the same repository.
+fn of_same_repository(world: &World, access: &Work) -> BTreeSet<Work> {
+    let place = |it: &GitRepositoryAccess| Located::by(it).repository();
+    let seen = world.accesses.get(access.key.borrowed());
+    let own = seen
+        .as_ref()
+        .and_then(Seen::object)
+        .and_then(|it| place(it));
+    let others = own.map(|own| {
+        world
+            .accesses
+            .select(|_, other| place(other).is_some_and(|it| it == own))
     });
-    older.map(|it| it.key).min().map(|key| key.to_string())
+    let others = others.unwrap_or_default().into_iter();
+    let others = others.map(|(key, _)| Work::own(Kind::GitRepositoryAccess, key));
+    others.chain([access.clone()]).collect()
 }
 
 /// Whether an object of that name names the same access as the strategy.
@@ -181,3 +215,6 @@ fn seen_kustomizations(
     });
     named.collect()
 }
+
+#[cfg(test)]
+mod tests;
