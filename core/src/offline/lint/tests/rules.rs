@@ -269,6 +269,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "{repoRef: {name: a}, environments: [{branch: a..b}]}",
     ),
     (
+        "statusName: others write statuses by other names",
+        "PromotionStrategy",
+        "{repoRef: {name: a}, statusName: a, environments: [{branch: a}]}",
+    ),
+    (
         "activeCommitStatuses: a key is listed twice",
         "PromotionStrategy",
         "{repoRef: {name: a}, activeCommitStatuses: [{key: a}, {key: a}], environments: [{branch: a}]}",
