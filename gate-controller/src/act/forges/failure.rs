@@ -91,8 +91,6 @@ fn word(trouble: &Trouble) -> Word {
         | Trouble::PushRefused(_)
         | Trouble::Sha256
         | Trouble::OldGit
-        | Trouble::CommitTooLong(_)
-        | Trouble::TooManyParents(_)
         | Trouble::TooManyReferences(_)
         | Trouble::TooManyStatuses(_)
         | Trouble::TooMany(_) => Word::Refused,

@@ -229,7 +229,6 @@ fn shown(pull: Pull) -> Seen {
         url: pull.url,
         draft: pull.draft,
         labels: pull.labels,
-        labels_cut: pull.labels_cut,
         mergeable,
     }
 }

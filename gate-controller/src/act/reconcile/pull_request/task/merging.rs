@@ -25,9 +25,7 @@ impl Job<'_> {
             return Ok(Some(Outcome::NoPull));
         };
         let mut labels = pull.labels.iter();
-        let is_labelled = labels.any(|label| Some(label.as_str()) == hold_label);
-        let may_be_labelled = pull.labels_cut && hold_label.is_some();
-        match pull.draft || is_labelled || may_be_labelled {
+        match pull.draft || labels.any(|label| Some(label.as_str()) == hold_label) {
             true => Ok(Some(self.seen(pull, None).await?)),
             false => Ok(None),
         }
