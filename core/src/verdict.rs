@@ -152,6 +152,8 @@ reasons! {
     ObjectsReady = ("ObjectsReady", Ready, Other),
     /// Some object is not as it should be.
     ObjectsNotReady = ("ObjectsNotReady", Ready, Other),
+    /// All objects are as they should be, at another revision.
+    OtherRevision = ("OtherRevision", Ready, Other),
     /// There are no objects to look at.
     NoObjects = ("NoObjects", Ready, Other),
     /// All is as it should be, but not for long enough.

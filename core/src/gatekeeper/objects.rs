@@ -12,11 +12,13 @@ use sluice_crds::gatekeeper::{ObjectRule, ObjectsStatus};
 use sluice_crds::{Setting, State};
 
 use crate::evidence::expression::Expression;
+use crate::revision::{Revision, short};
 use crate::text::words;
 use crate::time::clock::{Now, Trust};
 use crate::time::duration;
 use crate::time::span::later;
 use crate::time::stamp::time;
+use crate::verdict::question::Question;
 use crate::verdict::{Opinion, Reason};
 
 mod course;
@@ -43,6 +45,8 @@ pub struct Part {
     spec: ObjectRule,
     which: Which,
     test: Test,
+    /// Which revision an object is at, if that is asked.
+    revision: Option<Expression>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,7 +77,9 @@ pub struct Sighting {
     pub seen: usize,
     /// How many are as they should be.
     pub satisfied: usize,
-    /// The first that is not, in the order of the spec and then by name.
+    /// The revision that all of them are at. None: they are not, or it is not asked.
+    pub revision: Option<Box<Revision>>,
+    /// The first that is not as it should be, in the order of the spec and then by name.
     pub first_unsatisfied: Option<Unsatisfied>,
     /// Since when all of them have been as they should be, without a break.
     pub satisfied_since: Option<Timestamp>,
@@ -116,6 +122,11 @@ impl Rule {
         &self.service_account
     }
 
+    /// Whether it admits only the revision that its objects are at.
+    fn asks_for_revision(&self) -> bool {
+        self.parts.iter().any(|part| part.revision.is_some())
+    }
+
     /// The objects, in the order of the spec.
     pub fn parts(&self) -> &[Part] {
         &self.parts
@@ -126,6 +137,14 @@ impl Part {
     /// As the spec has it.
     pub fn spec(&self) -> &ObjectRule {
         &self.spec
+    }
+}
+
+impl Sighting {
+    /// Whether the objects are at another revision than the one that is asked about.
+    fn is_elsewhere(&self, asked: Option<&Revision>) -> bool {
+        let revision = self.revision.as_ref();
+        asked.is_some_and(|asked| revision.is_some_and(|revision| !revision.is(asked)))
     }
 }
 
@@ -151,13 +170,20 @@ impl Observed {
             satisfied_since: sighting
                 .satisfied_since
                 .map(|since| time(next_second(since))),
+            revision: sighting.revision.as_ref().map(ToString::to_string),
             digest: sighting.digest.clone(),
         })
     }
 }
 
-/// What the rule says at `now`. None: nothing was observed yet.
-fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now) -> Opinion {
+/// What the rule says. `observed` None: nothing was observed yet.
+fn opinion(
+    rule: &Rule,
+    observed: Option<&Observed>,
+    on_error: Setting,
+    question: Question<'_>,
+) -> Opinion {
+    let (now, asked) = (question.evidence_at(), question.revision);
     let sighting = match observed {
         None => return Opinion::closed(Reason::NotObserved),
         Some(Observed::Unavailable(_)) => {
@@ -179,6 +205,10 @@ fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now
         },
         (Some(Unsatisfied::Missing(_) | Unsatisfied::Object { .. }), _) | (None, None) => opinion,
         (None, Some(since)) => match soaked(rule, since) {
+            _ if sighting.is_elsewhere(asked) => Opinion {
+                reason: Reason::OtherRevision,
+                ..opinion
+            },
             end if end > now.at => Opinion {
                 reason: Reason::Soaking,
                 until: Some(end.min(sighting.good_until)),
@@ -187,6 +217,11 @@ fn opinion(rule: &Rule, observed: Option<&Observed>, on_error: Setting, now: Now
             },
             _ if is_by_clock(rule, now) => Opinion {
                 reason: Reason::ClockSkew,
+                ..opinion
+            },
+            _ if sighting.revision.is_some() && asked.is_none() => Opinion {
+                state: State::Conditional,
+                reason: Reason::DependsOnRevision,
                 ..opinion
             },
             _ => Opinion {
@@ -241,7 +276,10 @@ fn explain_sighting(rule: &Rule, sighting: &Sighting, opinion: &Opinion) -> Stri
         1 => ("object is as it should be", "it has"),
         _ => ("objects are as they should be", "they have"),
     };
-    let count = format!("{satisfied} of {seen} {objects}");
+    let mut count = format!("{satisfied} of {seen} {objects}");
+    if let Some(revision) = &sighting.revision {
+        count.push_str(&format!(", at {}", short(revision.as_str())));
+    }
     match (&sighting.first_unsatisfied, sighting.satisfied_since) {
         // Without the count: else a roll-out of many objects would be as many statuses to write.
         (Some(first), _) => first.to_string(),

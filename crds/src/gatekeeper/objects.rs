@@ -30,7 +30,7 @@ pub struct Objects {
     pub of: Vec<ObjectRule>,
 
     /// For how long without a break all of them must have been so. The time starts again whenever one of
-    /// them was not.
+    /// them was not, or has come to another revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Duration>,
 }
@@ -85,6 +85,13 @@ pub struct ObjectRule {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub expression: Option<String>,
+
+    /// An expression (CEL) over `object` whose value is the revision that the object is at, such as
+    /// `object.status.lastAppliedRevision`. Then only that revision is admitted, and all objects have to
+    /// be at the same one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 1024))]
+    pub revision_expression: Option<String>,
 }
 
 /// A condition that an object must have in its status.
@@ -116,6 +123,10 @@ pub struct ObjectsStatus {
     /// Since when all of them have been, without a break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub satisfied_since: Option<Time>,
+    /// The revision that all of them are at, where `revisionExpression` says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 256))]
+    pub revision: Option<String>,
     /// A digest of the conditions and generations of the objects. After a restart the controller
     /// compares it to know whether `satisfiedSince` is still right. None if that cannot be known, as
     /// with an `expression`.

@@ -11,6 +11,7 @@ use sluice_crds::gatekeeper::ObjectsStatus;
 
 use super::judge::labels;
 use super::{Judged, Part, Sighting, Unsatisfied, Which};
+use crate::revision::{Revision, short};
 
 /// How much of a digest is shown, in bytes.
 const DIGEST: usize = 16;
@@ -23,6 +24,8 @@ pub struct Course {
     judged: BTreeMap<String, Judged>,
     /// How many of them are as they should be.
     satisfied: usize,
+    /// Whether all of them are at one revision, where that is asked.
+    at: At,
     satisfied_since: Option<Timestamp>,
 }
 
@@ -33,6 +36,7 @@ impl Course {
             namespace: namespace.map(str::to_owned),
             judged: BTreeMap::new(),
             satisfied: 0,
+            at: At::Any,
             satisfied_since: None,
         }
     }
@@ -48,6 +52,11 @@ impl Course {
             None => self.judged.remove(name),
         };
         self.satisfied -= before.as_ref().map_or(0, is_satisfied);
+        let revision = self.revision(part);
+        if revision != self.at {
+            self.satisfied_since = None;
+            self.at = revision;
+        }
         self.count(at);
     }
 
@@ -91,7 +100,28 @@ impl Course {
     }
 
     fn is_satisfied(&self) -> bool {
-        !self.is_empty() && self.satisfied == self.len()
+        !self.is_empty() && self.satisfied == self.len() && self.at != At::Several
+    }
+
+    /// Where its objects are.
+    fn revision(&self, part: &Part) -> At {
+        if part.revision.is_none() {
+            return At::Any;
+        }
+        let mut all = self.placed(part).map(|(_, revision)| revision);
+        match all.next() {
+            Some(first) if all.all(|other| other.is(first)) => At::One(first.clone()),
+            Some(_) => At::Several,
+            None => At::Any,
+        }
+    }
+
+    /// The objects of which it is known at which revision they are.
+    fn placed(&self, part: &Part) -> impl Iterator<Item = (String, &Revision)> {
+        self.judged.iter().filter_map(|(name, judged)| {
+            let revision = judged.revision.as_ref()?;
+            Some((self.called(&part.spec.kind, name), revision))
+        })
     }
 
     fn first_unsatisfied(&self, part: &Part) -> Option<Unsatisfied> {
@@ -133,19 +163,49 @@ impl Course {
     }
 }
 
+/// Where the objects of a part are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum At {
+    /// That is not asked, or not known.
+    Any,
+    /// All that are as they should be are at this revision.
+    One(Revision),
+    /// They are at several.
+    Several,
+}
+
+/// Two objects that are not at the same revision.
+fn apart(parts: &[(&Part, &Course)]) -> Option<Unsatisfied> {
+    let mut all = parts.iter().flat_map(|(part, course)| course.placed(part));
+    let (object, revision) = all.next()?;
+    let (other, another) = all.find(|(_, another)| !another.is(revision))?;
+    let (here, there) = (short(revision.as_str()), short(another.as_str()));
+    Some(Unsatisfied::Object {
+        object: other,
+        why: format!("it is at {there}, and {object} at {here}"),
+    })
+}
+
 impl Sighting {
     /// What was seen of a rule's parts, each with its course, in the order of the spec.
     pub fn of(parts: &[(&Part, &Course)], good_until: Timestamp) -> Self {
         let courses = || parts.iter().map(|(_, course)| *course);
+        let unsatisfied = |(part, course): &(&Part, &Course)| course.first_unsatisfied(part);
+        let first_unsatisfied = parts.iter().find_map(unsatisfied).or_else(|| apart(parts));
         let since = courses().map(|course| course.satisfied_since);
         let since: Option<Vec<Timestamp>> = since.collect();
         // All have been since the last of them has.
+        let since = since.filter(|_| first_unsatisfied.is_none());
         let since = since.and_then(|since| since.into_iter().max());
-        let mut parts = parts.iter();
+        let placed = parts.iter().flat_map(|(part, course)| course.placed(part));
+        let revision = placed
+            .map(|(_, revision)| Box::new(revision.clone()))
+            .next();
         Self {
             seen: courses().map(Course::len).sum(),
             satisfied: courses().map(|course| course.satisfied).sum(),
-            first_unsatisfied: parts.find_map(|(part, course)| course.first_unsatisfied(part)),
+            revision: revision.filter(|_| first_unsatisfied.is_none()),
+            first_unsatisfied,
             satisfied_since: since,
             digest: since.and_then(|_| digest(courses())),
             good_until,

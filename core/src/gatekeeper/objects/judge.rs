@@ -6,6 +6,8 @@ use kube::core::SelectorExt as _;
 use serde_json::Value;
 
 use super::{Part, Test, Which};
+use crate::evidence::expression::Allowance;
+use crate::revision::Revision;
 use crate::text::words;
 
 /// How many characters of what others wrote a message repeats.
@@ -18,6 +20,8 @@ const CONDITIONS_NAMED: usize = 5;
 pub struct Judged {
     /// What is wrong with it. None: it is as it should be.
     pub why: Option<String>,
+    /// The revision that it is at. None: that is not asked, or something is wrong with it.
+    pub revision: Option<Revision>,
     /// What would be another if it had been otherwise in between. None: that cannot be known.
     pub(super) mark: Option<String>,
 }
@@ -32,15 +36,37 @@ impl Part {
         }
     }
 
-    /// Whether an object is as it should be.
+    /// Whether an object is as it should be, and at which revision.
     pub fn judge(&self, object: Value) -> Judged {
-        match self.test(object) {
-            Ok(mark) => Judged { why: None, mark },
+        let found = self.revision_of(&object);
+        match found.and_then(|revision| Ok((revision, self.test(object)?))) {
+            Ok((revision, mark)) => Judged {
+                why: None,
+                mark: mark.map(|mark| match &revision {
+                    Some(revision) => format!("{mark} {revision}"),
+                    None => mark,
+                }),
+                revision,
+            },
             Err(why) => Judged {
                 why: Some(why),
+                revision: None,
                 mark: None,
             },
         }
+    }
+
+    /// The revision that an object is at. None: that is not asked.
+    fn revision_of(&self, object: &Value) -> Result<Option<Revision>, String> {
+        let Some(expression) = &self.revision else {
+            return Ok(None);
+        };
+        let inputs = [("object", object.clone())];
+        let text = expression.text_of(&inputs, &Allowance::default());
+        let text = text.map_err(|error| format!("its revision cannot be read: {error}"))?;
+        let revision = Revision::parse(&text);
+        let revision = revision.map_err(|mistake| format!("its revision is none: {mistake}"))?;
+        Ok(Some(revision))
     }
 
     fn test(&self, object: Value) -> Result<Option<String>, String> {

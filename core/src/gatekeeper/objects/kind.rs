@@ -78,7 +78,7 @@ struct Seen {
 impl Judge for Seen {
     fn opinion(&self, question: Question<'_>) -> Opinion {
         let observed = self.observed.as_deref();
-        opinion(&self.rule, observed, self.on_error, question.evidence_at())
+        opinion(&self.rule, observed, self.on_error, question)
     }
 
     fn explain(&self, opinion: &Opinion, _: Question<'_>) -> String {
@@ -89,8 +89,10 @@ impl Judge for Seen {
         Basis::Measurements
     }
 
-    fn is_unread(&self, _: Question<'_>) -> bool {
-        self.observed.is_none()
+    fn is_unread(&self, question: Question<'_>) -> bool {
+        // What its status says is about no revision in particular.
+        let is_about_one = self.rule.asks_for_revision() && question.revision.is_some();
+        self.observed.is_none() && !is_about_one
     }
 
     fn good_until(&self) -> Option<Timestamp> {

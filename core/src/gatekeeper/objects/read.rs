@@ -80,10 +80,12 @@ impl Mistakes {
         }
         let which = self.which(spec, field);
         let test = self.test(spec, field);
+        let revision = self.revision(spec, field);
         Some(Part {
             spec: spec.clone(),
             which: which?,
             test: test?,
+            revision,
         })
     }
 
@@ -192,6 +194,19 @@ impl Mistakes {
                 type_: "Ready".to_owned(),
                 status: "True".to_owned(),
             }),
+        }
+    }
+
+    fn revision(&mut self, spec: &ObjectRule, field: &str) -> Option<Expression> {
+        let text = spec.revision_expression.as_ref()?;
+        match Expression::parse_text(text, &["object"]) {
+            Ok(expression) => Some(expression),
+            Err(problem) => {
+                let remedy = "write an expression (CEL) over `object` that is a text, such as \
+                              object.status.lastAppliedRevision";
+                self.add(format!("{field}.revisionExpression"), problem, remedy);
+                None
+            }
         }
     }
 

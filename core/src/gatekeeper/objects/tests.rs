@@ -7,6 +7,7 @@ use sluice_crds::gatekeeper::Objects;
 use super::*;
 use crate::text::refusal::Refusals;
 
+mod revision;
 mod spec;
 mod time;
 
@@ -99,7 +100,7 @@ fn said(rule: &Rule, objects: &[Value], second: i64) -> (Reason, String) {
         })
         .collect();
     let observed = seen(rule, &course(rule, &events));
-    let opinion = opinion(rule, Some(&observed), Setting::Closed, now(second));
+    let opinion = opinion(rule, Some(&observed), Setting::Closed, now(second).into());
     let open = opinion.reason == Reason::ObjectsReady;
     assert_eq!(opinion.state == State::Open, open);
     (opinion.reason, explain(rule, Some(&observed), &opinion))
@@ -241,7 +242,7 @@ fn evidence_that_cannot_be_had_is_decided_by_on_error() {
         (Setting::Open, State::Open, "may not list; onError is open"),
         (Setting::Closed, State::Closed, "may not list"),
     ] {
-        let opinion = opinion(&rule, Some(&unavailable), setting, now(0));
+        let opinion = opinion(&rule, Some(&unavailable), setting, now(0).into());
         assert_eq!(
             (opinion.state, opinion.reason),
             (state, Reason::EvidenceUnavailable)
@@ -253,7 +254,7 @@ fn evidence_that_cannot_be_had_is_decided_by_on_error() {
     let unready = seen(&rule, &course(&rule, &[(0, "a", Some(unready("a")))]));
     for observed in [None, Some(&nothing), Some(&unready)] {
         assert_eq!(
-            opinion(&rule, observed, Setting::Open, now(0)).state,
+            opinion(&rule, observed, Setting::Open, now(0).into()).state,
             State::Closed
         );
     }
@@ -264,7 +265,7 @@ fn evidence_that_cannot_be_had_is_decided_by_on_error() {
 fn what_was_seen_runs_out() {
     let rule = rule(&all(), 0);
     let observed = seen(&rule, &course(&rule, &[(0, "a", Some(ready("a")))]));
-    let at_second = |second| opinion(&rule, Some(&observed), Setting::Open, now(second));
+    let at_second = |second| opinion(&rule, Some(&observed), Setting::Open, now(second).into());
     let before = at_second(9_999);
     assert_eq!(
         (before.state, before.until),
@@ -286,7 +287,7 @@ fn a_soak_is_not_over_by_a_clock_that_is_wrong() {
     for (soak, reason) in [(100, Reason::ClockSkew), (0, Reason::ObjectsReady)] {
         let rule = rule(&all(), soak);
         let observed = seen(&rule, &course(&rule, &[(0, "a", Some(ready("a")))]));
-        let opinion = opinion(&rule, Some(&observed), Setting::Open, wrong);
+        let opinion = opinion(&rule, Some(&observed), Setting::Open, wrong.into());
         assert_eq!(opinion.reason, reason);
     }
 }

@@ -160,6 +160,7 @@ fn of_objects_the_first_that_is_wrong_is_written() {
         Evidence::of(Observed::Seen(Sighting {
             seen: 9,
             satisfied,
+            revision: None,
             first_unsatisfied: Some(Unsatisfied::Missing(wrong.to_owned())),
             satisfied_since: None,
             digest: None,

@@ -38,7 +38,7 @@ fn a_soak_ends_and_starts_again_after_an_unready_moment() {
     let ready = || Some(ready("web"));
     let reason = |events: &[(i64, &str, Option<Value>)], second| {
         let observed = seen(&rule, &course(&rule, events));
-        let opinion = opinion(&rule, Some(&observed), Setting::Closed, now(second));
+        let opinion = opinion(&rule, Some(&observed), Setting::Closed, now(second).into());
         (opinion.reason, opinion.next)
     };
     let steady = [(0, "web", ready()), (50, "web", ready())];
