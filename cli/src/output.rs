@@ -163,8 +163,13 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 }
 
 /// A table whose last column has sentences: where they do not fit beside the rest in `columns`, each is
-/// written below its row.
+/// written below its row. If there are none, the column is left out.
 pub(crate) fn table_with_causes(mut rows: Vec<Vec<String>>, columns: Option<usize>) -> String {
+    let is_without = |row: &Vec<String>| row.last().is_none_or(String::is_empty);
+    if rows.iter().skip(1).all(is_without) {
+        rows.iter_mut().for_each(|row| drop(row.pop()));
+        return table(&rows);
+    }
     let beside = table(&rows);
     let fits = |columns| beside.lines().all(|line| line.chars().count() <= columns);
     let Some(columns) = columns.filter(|columns| !fits(*columns)) else {
@@ -221,5 +226,23 @@ pub(crate) fn is_unicode() -> bool {
             plain.contains("utf8")
         }
         None => cfg!(any(windows, target_os = "macos")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_of_sentences_that_has_none_is_left_out() {
+        let rows = |cause: &str| {
+            [["NAME", "BECAUSE"], ["dev", cause]].map(|row| row.map(str::to_owned).to_vec())
+        };
+        let table = |cause| table_with_causes(rows(cause).to_vec(), None);
+        assert_eq!(table(""), "NAME\ndev\n");
+        assert_eq!(
+            table("it is closed"),
+            "NAME   BECAUSE\ndev    it is closed\n"
+        );
     }
 }
