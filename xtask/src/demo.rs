@@ -17,7 +17,9 @@ use crate::server::{self, Open, Server};
 use crate::signals::told_to_end;
 
 mod flux;
+mod freeze;
 mod pipelines;
+mod promotion;
 mod screen;
 mod stage;
 mod story;
@@ -46,6 +48,10 @@ pub(crate) struct Arguments {
     /// real Gitea, which the real Flux delivers. Building both takes ten minutes, the first time.
     #[arg(long, conflicts_with = "flux")]
     pipelines: bool,
+    /// Another story: a shop whose three environments are branches in a real Gitea, which the real Flux
+    /// delivers. A bad commit is taken back, and its fix gets out.
+    #[arg(long, conflicts_with_all = ["flux", "pipelines"])]
+    promotion: bool,
 }
 
 impl Arguments {
@@ -56,6 +62,7 @@ impl Arguments {
             exit: true,
             flux: false,
             pipelines: false,
+            promotion: false,
         }
     }
 
@@ -65,6 +72,19 @@ impl Arguments {
             pipelines: true,
             ..Self::to_the_end(Server::local())
         }
+    }
+
+    /// The story of promotion by branches, on a cluster of its own.
+    pub(crate) fn of_promotion() -> Self {
+        Self {
+            promotion: true,
+            ..Self::to_the_end(Server::local())
+        }
+    }
+
+    /// Whether the story needs Flux.
+    fn has_flux(&self) -> bool {
+        self.flux || self.pipelines || self.promotion
     }
 }
 
@@ -87,7 +107,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         "API server, built or found, and ready: {}",
         human(began.elapsed())
     ));
-    if arguments.flux || arguments.pipelines {
+    if arguments.has_flux() {
         open.has_no_flux().await?;
     }
     let client = open.cluster.client().await?;
@@ -144,20 +164,22 @@ enum Story {
     Gates,
     Flux(Box<flux::Chapter>),
     Pipelines(Box<pipelines::Chapter>),
+    Promotion(Box<promotion::Chapter>),
 }
 
 impl Story {
     async fn prepare(screen: &Screen, stage: &stage::Stage, arguments: &Arguments) -> Result<Self> {
-        match (arguments.flux, arguments.pipelines) {
-            (true, _) => {
-                let chapter = flux::Chapter::prepare(screen, stage).await?;
-                Ok(Self::Flux(Box::new(chapter)))
-            }
-            (_, true) => {
-                let chapter = pipelines::Chapter::prepare(screen, stage).await?;
-                Ok(Self::Pipelines(Box::new(chapter)))
-            }
-            (false, false) => Ok(Self::Gates),
+        if arguments.flux {
+            let chapter = flux::Chapter::prepare(screen, stage).await?;
+            Ok(Self::Flux(Box::new(chapter)))
+        } else if arguments.pipelines {
+            let chapter = pipelines::Chapter::prepare(screen, stage).await?;
+            Ok(Self::Pipelines(Box::new(chapter)))
+        } else if arguments.promotion {
+            let chapter = promotion::Chapter::prepare(screen, stage).await?;
+            Ok(Self::Promotion(Box::new(chapter)))
+        } else {
+            Ok(Self::Gates)
         }
     }
 
@@ -174,6 +196,7 @@ impl Story {
                 chapter.tell(screen, stage).await
             }
             Self::Pipelines(chapter) => chapter.tell(screen, stage, controller).await,
+            Self::Promotion(chapter) => chapter.tell(screen, stage, controller).await,
         }
     }
 }
@@ -184,16 +207,24 @@ async fn now_you(screen: &Screen, stage: &stage::Stage, story: &Story) {
     let kubeconfig = stage.cluster.kubeconfig().display();
     screen.fact(&format!("export KUBECONFIG={kubeconfig}"));
     let plugin = stage.kubectl_gate.display();
-    if let Story::Pipelines(chapter) = story {
-        screen.fact(&format!(
-            "{plugin} --namespace {NAMESPACE} pipeline podinfo"
-        ));
-        chapter.addresses(screen);
-    } else {
-        screen.fact(&format!(
-            "kubectl --namespace {NAMESPACE} get gates --watch"
-        ));
-        screen.fact(&format!("the plugin: {plugin}"));
+    let play = |command: &str| {
+        screen.fact(&format!("{plugin} --namespace {NAMESPACE} {command}"));
+    };
+    match story {
+        Story::Gates | Story::Flux(_) => {
+            screen.fact(&format!(
+                "kubectl --namespace {NAMESPACE} get gates --watch"
+            ));
+            screen.fact(&format!("the plugin: {plugin}"));
+        }
+        Story::Pipelines(chapter) => {
+            play("pipeline podinfo");
+            chapter.addresses(screen);
+        }
+        Story::Promotion(chapter) => {
+            play("promotion shop");
+            chapter.addresses(screen);
+        }
     }
     screen.fact("Ctrl-C ends the demo");
     std::future::pending::<()>().await;

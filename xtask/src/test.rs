@@ -54,8 +54,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         steps.run("cargo test", tests).await;
         if all {
             let gates = demo::Arguments::to_the_end(arguments.server.clone());
-            let pipelines = demo::Arguments::of_pipelines();
-            for (name, story) in [("demo", gates), ("demo of pipelines", pipelines)] {
+            let stories = [
+                ("demo", gates),
+                ("demo of pipelines", demo::Arguments::of_pipelines()),
+                ("demo of promotion", demo::Arguments::of_promotion()),
+            ];
+            for (name, story) in stories {
                 steps
                     .run(name, async || demo::run(story).await.map(|()| ((), None)))
                     .await;

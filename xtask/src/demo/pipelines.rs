@@ -7,9 +7,8 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use http::Method;
-use kube::Api;
 use serde_json::Value;
 use sluice_crds::pipeline::{EnvironmentState, PullRequestRecord};
 use sluice_crds::pull_request::PullRequestState;
@@ -19,17 +18,15 @@ use sluice_tests::poll;
 use sluice_tests::progress::human;
 
 use super::flux::short;
+use super::freeze::GATE;
 use super::screen::Screen;
-use super::stage::{Controller, Stage};
+use super::stage::{Controller, SOON, Stage};
 use super::story::{ask, show};
-use super::{NAMESPACE, kubectl_gate, say};
+use super::{kubectl_gate, say};
 
 mod place;
 
-use place::{APP, DEV, NEW, NEXT, OLD, PROD, Place, REPOSITORY, SOON, STAGING, path};
-
-/// The gate of prod.
-const GATE: &str = "go-live";
+use place::{APP, DEV, NEW, NEXT, OLD, PROD, Place, REPOSITORY, STAGING, path};
 
 /// The place of the story, with the app and its pipeline.
 pub(super) struct Chapter {
@@ -269,24 +266,10 @@ impl Chapter {
         what: &str,
         find: impl Fn(&PipelineStatus) -> Option<T>,
     ) -> Result<T> {
-        let pipelines: Api<Pipeline> = Api::namespaced(stage.client.clone(), NAMESPACE);
-        let mut shown = String::new();
-        let found = poll(SOON, what, async || {
-            let status = pipelines.get(APP).await?.status.unwrap_or_default();
-            if let Some(found) = find(&status) {
-                return Ok(found);
-            }
-            let said = status.run.map(|run| run.message).unwrap_or_default();
-            let line = format!("waiting for {what}: {said}");
-            if line != shown {
-                screen.waiting(&line);
-                shown = line;
-            }
-            bail!("{said}")
-        })
-        .await;
-        screen.waited();
-        found
+        let status = |pipeline: &Pipeline| pipeline.status.clone().unwrap_or_default();
+        let said = |it: &Pipeline| status(it).run.map(|run| run.message).unwrap_or_default();
+        let find = |it: &Pipeline| find(&status(it));
+        stage.until(screen, (APP, what), said, find).await
     }
 }
 

@@ -1,24 +1,31 @@
 //! What the story needs before it begins.
 
+use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client};
-use serde_json::json;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use sluice_crds::Gate;
 use sluice_tests::controller::{self, Process};
+use sluice_tests::rights::rule;
 use sluice_tests::{Applier, Cluster, Workspace, apply, poll};
 use tempfile::TempPath;
 
+use super::screen::Screen;
 use super::{CONTROLLER, NAMESPACE};
 use crate::cargo;
 use crate::server::{Open, marked};
 
 /// Until what was installed is in effect.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long anything may take that Flux and a forge have a part in: Flux fetches every two seconds.
+pub(super) const SOON: Duration = Duration::from_secs(90);
 
 /// Where the story takes place.
 pub(super) struct Stage {
@@ -27,6 +34,55 @@ pub(super) struct Stage {
     pub(super) columns: usize,
     pub(super) cluster: Cluster,
     pub(super) client: Client,
+}
+
+impl Stage {
+    /// Writes objects into the namespace of the demo, so that they are taken away with it.
+    pub(super) async fn apply(&self, yaml: &str, file: &str) -> Result<()> {
+        let documents = marked(apply::parse(yaml, file)?);
+        let applier = Applier::new(self.client.clone()).in_namespace(NAMESPACE);
+        applier.documents(documents).await?;
+        Ok(())
+    }
+
+    /// Waits until there is something in an object, and tells meanwhile how far it is, as `said` has it.
+    pub(super) async fn until<K, T>(
+        &self,
+        screen: &Screen,
+        (name, what): (&str, &str),
+        said: impl Fn(&K) -> String,
+        find: impl Fn(&K) -> Option<T>,
+    ) -> Result<T>
+    where
+        K: Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
+        K::DynamicType: Default,
+    {
+        let objects: Api<K> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let mut shown = String::new();
+        let found = poll(SOON, what, async || {
+            let object = objects.get(name).await?;
+            if let Some(found) = find(&object) {
+                return Ok(found);
+            }
+            let said = said(&object);
+            let line = format!("waiting for {what}: {said}");
+            if line != shown {
+                screen.waiting(&line);
+                shown = line;
+            }
+            bail!("{said}")
+        })
+        .await;
+        screen.waited();
+        found
+    }
+}
+
+/// A right to one Secret.
+pub(super) fn secret(name: &str, verbs: &[&str]) -> Value {
+    let mut rule = rule("", &["secrets"], verbs);
+    rule["resourceNames"] = json!([name]);
+    rule
 }
 
 /// Installs everything but the controller.

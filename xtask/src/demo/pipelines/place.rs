@@ -4,25 +4,22 @@
 //! described by a file in Gitea, and a pipeline over them.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use jiff::{RoundMode, SignedDuration, Unit, Zoned, ZonedRound};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use sluice_tests::flux::{Charts, Flux, Programs, Reach};
 use sluice_tests::gitea::{BRANCH, Bot, Gitea, OWNER};
 use sluice_tests::progress::{Stderr, human};
-use sluice_tests::rights::{grant_rules, rule};
+use sluice_tests::rights::grant_rules;
 use sluice_tests::{Applier, Binaries, Cluster, ControlPlane, Options, User, apply, kubectl, poll};
 
 use crate::demo::screen::Screen;
-use crate::demo::stage::Stage;
-use crate::demo::{CONTROLLER, NAMESPACE, story};
+use crate::demo::stage::{SOON, Stage, secret};
+use crate::demo::{CONTROLLER, NAMESPACE, freeze};
 use crate::server::marked;
 
-/// How long anything may take: Flux fetches every two seconds.
-pub(super) const SOON: Duration = Duration::from_secs(90);
 /// The app, and what it is in Gitea.
 pub(super) const APP: &str = "podinfo";
 pub(super) const REPOSITORY: &str = "apps";
@@ -39,10 +36,6 @@ const READER: &str = "sluice";
 /// The Secrets of the pipeline.
 const OTHER: &str = "other-cluster";
 const TOKEN: &str = "git-token";
-/// The zone that the freeze is written in, as in the other examples.
-const ZONE: &str = "Europe/London";
-/// How long it lasts.
-const FREEZE: SignedDuration = SignedDuration::from_hours(4);
 /// All that the chart has: an object that says which version it is.
 const TEMPLATE: &str = "apiVersion: v1
 kind: ConfigMap
@@ -154,23 +147,18 @@ impl Place {
         let cluster = self.other.cluster();
         let kubeconfig = cluster.secret(OTHER, &cluster.server()?, &self.token)?;
         let rules = [
-            named(OTHER, &["get", "list", "watch"]),
-            named(TOKEN, &["get"]),
+            secret(OTHER, &["get", "list", "watch"]),
+            secret(TOKEN, &["get"]),
         ];
         let client = stage.client.clone();
         grant_rules(client, NAMESPACE, "pipelines", CONTROLLER, &rules).await?;
         let applier = Applier::new(stage.client.clone()).in_namespace(NAMESPACE);
         applier.text(&kubeconfig.to_string()).await?;
-        let secret = bot.secret_for_pipelines(TOKEN);
-        applier.text(&secret.to_string()).await?;
-        let (from, until) = freeze()?;
-        let yaml = include_str!("pipeline.yaml")
-            .replace("REPOSITORY", &self.repository())
-            .replace("FROM", &from)
-            .replace("UNTIL", &until);
-        let documents = marked(apply::parse(&yaml, "pipeline.yaml")?);
-        applier.documents(documents).await?;
-        Ok(())
+        let token = bot.secret_for_pipelines(TOKEN);
+        applier.text(&token.to_string()).await?;
+        freeze::begin(stage).await?;
+        let yaml = include_str!("pipeline.yaml").replace("REPOSITORY", &self.repository());
+        stage.apply(&yaml, "pipeline.yaml").await
     }
 
     /// The address of the repository.
@@ -218,21 +206,4 @@ fn file(environment: (&str, &str)) -> String {
         }
     };
     include_str!("podinfo.yaml").replace("MARKER", &marker)
-}
-
-/// From full hour to full hour, by the clocks on the wall, a freeze that is on.
-fn freeze() -> Result<(String, String)> {
-    let hours = ZonedRound::new()
-        .smallest(Unit::Hour)
-        .mode(RoundMode::Floor);
-    let from = story::now().in_tz(ZONE)?.round(hours)?;
-    let wall = |at: &Zoned| at.strftime("%Y-%m-%dT%H:%M:%S").to_string();
-    Ok((wall(&from), wall(&(&from + FREEZE))))
-}
-
-/// A right to one Secret.
-fn named(secret: &str, verbs: &[&str]) -> serde_json::Value {
-    let mut rule = rule("", &["secrets"], verbs);
-    rule["resourceNames"] = serde_json::json!([secret]);
-    rule
 }
