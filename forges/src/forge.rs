@@ -16,7 +16,7 @@ use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::names::{Branch, FilePath, Sha};
-use crate::outcome::{Act, ForgeError, Trouble, Undone};
+use crate::outcome::{Act, ForgeError, Trouble};
 use crate::pulls::{
     Change, Commit, Committed, File, MOST_LABELS, MergeMethod, NewPull, Pull, PullState,
     SeenStatus, Status, cut, plain, worst,
@@ -79,11 +79,13 @@ impl Forge {
     /// A pull request with nothing in it that may not be shown: the address of its page is one of this
     /// forge, and the login of who merged it has no characters that change what stands around it. It has no
     /// more labels than are to be read.
-    fn checked(&self, mut pull: Pull) -> Result<Pull, ForgeError> {
-        if pull.labels.len() > MOST_LABELS {
-            let trouble = Trouble::NotUnderstood("labels".to_owned());
-            return Err(self.error("read a pull request", trouble));
+    fn checked(&self, mut pull: Pull) -> Pull {
+        // Anybody may open one from a fork, with any labels. Nobody goes by them.
+        if !pull.own {
+            pull.labels.clear();
         }
+        pull.labels_cut = pull.labels.len() > MOST_LABELS;
+        pull.labels.truncate(MOST_LABELS);
         for label in &mut pull.labels {
             *label = plain(label, LONGEST_LABEL);
         }
@@ -93,7 +95,7 @@ impl Forge {
         if let PullState::Merged { by: Some(by), .. } = &mut pull.state {
             *by = cut(&by.escape_debug().to_string(), LONGEST_LOGIN);
         }
-        Ok(pull)
+        pull
     }
 
     /// All references whose full names begin with one of these texts, such as `refs/heads/env/prod`: one
@@ -104,6 +106,15 @@ impl Forge {
     /// than 1 MiB of them.
     pub async fn references(&self, prefixes: &[String]) -> Result<Vec<Reference>, ForgeError> {
         self.git.references(prefixes).await
+    }
+
+    /// The references of exactly these full names: one request of Git's own protocol. Those that are not there
+    /// are not among them. A server sends all that begin so, which is read up to 8 MiB.
+    ///
+    /// # Errors
+    /// The forge does not say, or more than that begins so ([`sluice_egress::EgressError::TooLong`]).
+    pub async fn named(&self, names: &[String]) -> Result<Vec<Reference>, ForgeError> {
+        self.git.named(names).await
     }
 
     /// A commit as Git has it, also one of no branch: with its tree, which no forge's API says reliably. Its
@@ -166,7 +177,7 @@ impl Forge {
     /// ([`crate::Trouble::TooMany`]).
     pub async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
         let listed = on_each!(self, it => it.open_pulls(base).await)?.into_iter();
-        listed.map(|pull| self.checked(pull)).collect()
+        Ok(listed.map(|pull| self.checked(pull)).collect())
     }
 
     /// The pull request of `head` into `base`, in any state; not of a fork. Of several the open one with the
@@ -177,7 +188,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn find(&self, head: &Branch, base: &Branch) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.find(head, base).await)?;
-        found.map(|pull| self.checked(pull)).transpose()
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// The newest pull request into `base` in any state whose head is a branch of the repository with a name
@@ -188,7 +199,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.newest(prefix, base).await)?;
-        found.map(|pull| self.checked(pull)).transpose()
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// A pull request by its number. None: there is no such pull request.
@@ -197,7 +208,7 @@ impl Forge {
     /// The forge does not say.
     pub async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
         let found = on_each!(self, it => it.pull(number).await)?;
-        found.map(|pull| self.checked(pull)).transpose()
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// Opens a pull request. Two that are opened at once may both succeed, see [`crate::surplus`].
@@ -206,7 +217,7 @@ impl Forge {
     /// It is not opened, or that is not known: then [`Forge::find`] says.
     pub async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
         let opened = on_each!(self, it => it.open(new, until).await)?;
-        self.checked(opened).map_err(Undone::after)
+        Ok(self.checked(opened))
     }
 
     /// Gives an open pull request another title and body.
@@ -324,17 +335,16 @@ mod tests {
             own: true,
             draft: false,
             labels: Vec::new(),
+            labels_cut: false,
             state: PullState::Merged {
                 commit: None,
                 by: Some(by.to_owned()),
             },
         };
         let right = pull("https://git.example.com/a/b/pulls/7", "alice");
-        assert_eq!(forge.checked(right.clone()), Ok(right.clone()));
+        assert_eq!(forge.checked(right.clone()), right);
         let long = "x".repeat(200);
-        let wrong = forge
-            .checked(pull("https://evil.test/pulls/7", &long))
-            .unwrap();
+        let wrong = forge.checked(pull("https://evil.test/pulls/7", &long));
         assert_eq!(wrong.url, right.url);
         let PullState::Merged { by: Some(by), .. } = wrong.state else {
             panic!("{:?}", wrong.state);
@@ -342,15 +352,24 @@ mod tests {
         assert_eq!(by.chars().count(), 128);
         let turned = forge.checked(pull(&right.url, "a\n\u{202e}b"));
         let expected = pull(&right.url, "a\\n\\u{202e}b");
-        assert_eq!(turned, Ok(expected));
+        assert_eq!(turned, expected);
 
         // Among those that are not read might be the one that holds it.
         let labelled = |count: usize| Pull {
             labels: vec!["wait".to_owned(); count],
             ..right.clone()
         };
-        assert_eq!(forge.checked(labelled(100)), Ok(labelled(100)));
-        let error = forge.checked(labelled(101)).unwrap_err();
-        assert_eq!(error.trouble, Trouble::NotUnderstood("labels".to_owned()));
+        assert_eq!(forge.checked(labelled(100)), labelled(100));
+        let cut = Pull {
+            labels_cut: true,
+            ..labelled(100)
+        };
+        assert_eq!(forge.checked(labelled(101)), cut);
+        // What somebody has opened from a fork has no labels that count.
+        let foreign = |count| Pull {
+            own: false,
+            ..labelled(count)
+        };
+        assert_eq!(forge.checked(foreign(101)), foreign(0));
     }
 }
