@@ -42,14 +42,15 @@ enum Kind {
     BitbucketServer(BitbucketServer),
 }
 
-/// The same on each.
+/// The same on each. Boxed: what waits for it in several layers would have it once in each of them, and there
+/// is no room for that on a stack.
 macro_rules! on_each {
     ($forge:expr, $it:ident => $act:expr) => {
         match &$forge.kind {
-            Kind::GitHub($it) => $act,
-            Kind::GitLab($it) => $act,
-            Kind::Gitea($it) => $act,
-            Kind::BitbucketServer($it) => $act,
+            Kind::GitHub($it) => Box::pin($act).await,
+            Kind::GitLab($it) => Box::pin($act).await,
+            Kind::Gitea($it) => Box::pin($act).await,
+            Kind::BitbucketServer($it) => Box::pin($act).await,
         }
     };
 }
@@ -105,7 +106,7 @@ impl Forge {
     /// The forge does not say, there are more than 10,000 ([`crate::Trouble::TooManyReferences`]), or more
     /// than 1 MiB of them.
     pub async fn references(&self, prefixes: &[String]) -> Result<Vec<Reference>, ForgeError> {
-        self.git.references(prefixes).await
+        Box::pin(self.git.references(prefixes)).await
     }
 
     /// The references of exactly these full names: one request of Git's own protocol. Those that are not there
@@ -114,7 +115,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say, or more than that begins so ([`sluice_egress::EgressError::TooLong`]).
     pub async fn named(&self, names: &[String]) -> Result<Vec<Reference>, ForgeError> {
-        self.git.named(names).await
+        Box::pin(self.git.named(names)).await
     }
 
     /// A commit as Git has it, also one of no branch: with its tree, which no forge's API says reliably. Its
@@ -124,7 +125,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say, or what is there is no commit.
     pub async fn commit_object(&self, commit: &Sha) -> Result<Option<CommitObject>, ForgeError> {
-        self.git.commit_object(commit).await
+        Box::pin(self.git.commit_object(commit)).await
     }
 
     /// Moves a branch, or makes it, by a push of at most one commit object. What that commit refers to is in
@@ -134,7 +135,7 @@ impl Forge {
     /// The branch is where it was; because it is not where it was seen ([`crate::Trouble::BranchMoved`]) or
     /// because the forge refuses. Or that is not known: then [`Forge::references`] says.
     pub async fn push(&self, update: &Update<'_>, until: Instant) -> Act<()> {
-        self.git.push(update, until).await
+        Box::pin(self.git.push(update, until)).await
     }
 
     /// The newest commit of a branch. None: there is no such branch.
@@ -142,7 +143,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
-        on_each!(self, it => it.head(branch).await)
+        on_each!(self, it => it.head(branch))
     }
 
     /// A file as it is at a commit, byte for byte. None: there is no such file, or no such commit. A reply
@@ -151,7 +152,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say, the file is too long, or what is there is no file.
     pub async fn file(&self, commit: &Sha, path: &FilePath) -> Result<Option<File>, ForgeError> {
-        on_each!(self, it => it.file(commit, path).await)
+        on_each!(self, it => it.file(commit, path))
     }
 
     /// Makes a commit on a new branch. If any of the files has changed since it was read, nothing is made.
@@ -159,7 +160,7 @@ impl Forge {
     /// # Errors
     /// It is not made, or that is not known: then the head of the new branch says.
     pub async fn commit(&self, change: &Change<'_>, until: Instant) -> Act<Committed> {
-        on_each!(self, it => it.commit(change, until).await)
+        on_each!(self, it => it.commit(change, until))
     }
 
     /// Deletes a branch. That it is not there is a success.
@@ -167,7 +168,7 @@ impl Forge {
     /// # Errors
     /// It is still there, or that is not known.
     pub async fn delete_branch(&self, branch: &Branch, until: Instant) -> Act<()> {
-        on_each!(self, it => it.delete_branch(branch, until).await)
+        on_each!(self, it => it.delete_branch(branch, until))
     }
 
     /// All open pull requests into `base`, also those of forks.
@@ -176,7 +177,7 @@ impl Forge {
     /// The forge does not say, or there are more than 2,000, or more than 4 MiB of them
     /// ([`crate::Trouble::TooMany`]).
     pub async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
-        let listed = on_each!(self, it => it.open_pulls(base).await)?.into_iter();
+        let listed = on_each!(self, it => it.open_pulls(base))?.into_iter();
         Ok(listed.map(|pull| self.checked(pull)).collect())
     }
 
@@ -187,7 +188,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn find(&self, head: &Branch, base: &Branch) -> Result<Option<Pull>, ForgeError> {
-        let found = on_each!(self, it => it.find(head, base).await)?;
+        let found = on_each!(self, it => it.find(head, base))?;
         Ok(found.map(|pull| self.checked(pull)))
     }
 
@@ -198,7 +199,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
-        let found = on_each!(self, it => it.newest(prefix, base).await)?;
+        let found = on_each!(self, it => it.newest(prefix, base))?;
         Ok(found.map(|pull| self.checked(pull)))
     }
 
@@ -207,7 +208,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
-        let found = on_each!(self, it => it.pull(number).await)?;
+        let found = on_each!(self, it => it.pull(number))?;
         Ok(found.map(|pull| self.checked(pull)))
     }
 
@@ -216,7 +217,7 @@ impl Forge {
     /// # Errors
     /// It is not opened, or that is not known: then [`Forge::find`] says.
     pub async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
-        let opened = on_each!(self, it => it.open(new, until).await)?;
+        let opened = on_each!(self, it => it.open(new, until))?;
         Ok(self.checked(opened))
     }
 
@@ -225,7 +226,7 @@ impl Forge {
     /// # Errors
     /// They are not changed, or that is not known: then [`Forge::pull`] says.
     pub async fn edit(&self, number: u64, title: &str, body: &str, until: Instant) -> Act<()> {
-        on_each!(self, it => it.edit(number, (title, body), until).await)
+        on_each!(self, it => it.edit(number, (title, body), until))
     }
 
     /// Closes a pull request and writes the reason, in Markdown, below its body; on Bitbucket into a comment.
@@ -234,7 +235,7 @@ impl Forge {
     /// # Errors
     /// It is not closed, perhaps because it is merged, or that is not known: then [`Forge::pull`] says.
     pub async fn close(&self, pull: &Pull, reason: &str, until: Instant) -> Act<()> {
-        on_each!(self, it => it.close(pull, reason, until).await)
+        on_each!(self, it => it.close(pull, reason, until))
     }
 
     /// Merges a pull request if this commit is its head and this branch its base. Without a method by the
@@ -250,7 +251,7 @@ impl Forge {
         method: Option<MergeMethod>,
         may: May<'_>,
     ) -> Act<()> {
-        on_each!(self, it => it.merge(number, (head, base), method, may).await)
+        on_each!(self, it => it.merge(number, (head, base), method, may))
     }
 
     /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set
@@ -259,7 +260,7 @@ impl Forge {
     /// # Errors
     /// It is not set, or that is not known: then it may be set again.
     pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, until: Instant) -> Act<()> {
-        on_each!(self, it => it.set_status(commit, status, until).await)
+        on_each!(self, it => it.set_status(commit, status, until))
     }
 
     /// The newest status of each name that a commit has, sorted by name. On GitHub also what checks say of it;
@@ -270,7 +271,7 @@ impl Forge {
     /// The forge does not say, has no such commit, or has statuses of more than 100 names
     /// ([`crate::Trouble::TooManyStatuses`]).
     pub async fn statuses(&self, commit: &Sha) -> Result<Vec<SeenStatus>, ForgeError> {
-        let statuses = worst(on_each!(self, it => it.statuses(commit).await)?);
+        let statuses = worst(on_each!(self, it => it.statuses(commit))?);
         match statuses.len() {
             // Two lists may be of so many together.
             more if more > MOST_STATUSES => {
@@ -286,7 +287,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn read_commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
-        on_each!(self, it => it.read_commit(commit).await)
+        on_each!(self, it => it.read_commit(commit))
     }
 
     /// The commits of a pull request, in any order, at most ten: of one that was merged those that were
@@ -296,7 +297,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn commits(&self, number: u64) -> Result<Vec<Commit>, ForgeError> {
-        on_each!(self, it => it.commits(number).await)
+        on_each!(self, it => it.commits(number))
     }
 
     /// Whether `commit` is `base` or an ancestor of it.
@@ -304,7 +305,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say, or has no such commits.
     pub async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
-        on_each!(self, it => it.contains(base, commit).await)
+        on_each!(self, it => it.contains(base, commit))
     }
 }
 
@@ -312,8 +313,7 @@ impl Forge {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
+    fn forge() -> Forge {
         let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
         let egress = sluice_egress::Egress::new(sluice_egress::Rules::default()).unwrap();
         let way = crate::call::Way {
@@ -323,8 +323,12 @@ mod tests {
             told: None,
         };
         let token = sluice_egress::secrets::Token::new("token").unwrap();
-        let access = Access { way, token };
-        let forge = Forge::new(address, access);
+        Forge::new(address, Access { way, token })
+    }
+
+    #[test]
+    fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
+        let forge = forge();
         let pull = |url: &str, by: &str| Pull {
             number: 7,
             url: url.to_owned(),
@@ -371,5 +375,21 @@ mod tests {
             ..labelled(count)
         };
         assert_eq!(forge.checked(foreign(101)), foreign(0));
+    }
+
+    /// Those who wait for one keep it on their stack, several times over.
+    #[test]
+    fn what_is_waited_for_takes_little_room() {
+        let forge = forge();
+        let branch = Branch::parse("main").unwrap();
+        let sha = Sha::parse(&"a".repeat(40)).unwrap();
+        let sizes = [
+            size_of_val(&forge.find(&branch, &branch)),
+            size_of_val(&forge.open_pulls(&branch)),
+            size_of_val(&forge.newest("", &branch)),
+            size_of_val(&forge.named(&[])),
+            size_of_val(&forge.merge(1, (&sha, &branch), None, &|| None)),
+        ];
+        assert!(sizes.iter().all(|size| *size < 1_024), "{sizes:?}");
     }
 }
