@@ -42,7 +42,7 @@ pub use endpoints::Endpoints;
 pub use names::{Names, SystemNames};
 pub use outcome::{EgressError, of as outcome, of_connection, shown};
 pub use request::{
-    Body, Content, Credentials, Method, Once, Repeatable, Reply, Request, Schemes, Sent,
+    Body, Content, Credentials, Method, Once, Repeatable, Reply, Request, Schemes, Sent, Sieve,
 };
 pub use trust::config as tls;
 pub use turns::Limits;

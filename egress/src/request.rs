@@ -49,6 +49,17 @@ pub struct Request<'a, A = Repeatable<'a>> {
     /// it takes a turn of its own kind, so that it takes none from requests whose replies are read at
     /// once.
     pub body_waits: bool,
+    /// What is kept of a body that is longer than it has to be. None: all of it.
+    pub sieve: Option<Sieve<'a>>,
+}
+
+/// Keeps a part of a body while it comes. What is kept has the general limit.
+#[derive(Clone, Copy)]
+pub struct Sieve<'a> {
+    /// The most bytes of the whole body.
+    pub most: usize,
+    /// Removes from what has come what is not needed. It is called again each time more has come.
+    pub keep: &'a (dyn Fn(&mut Vec<u8>) + Send + Sync),
 }
 
 /// What changes nothing, and so may be sent again: if many are slow, a request is given up after a moment
@@ -195,6 +206,7 @@ impl<'a, A> Request<'a, A> {
             credentials: None,
             time: None,
             body_waits: false,
+            sieve: None,
         }
     }
 

@@ -14,7 +14,7 @@ use crate::address::Rules;
 use crate::endpoints::Endpoints;
 use crate::names::{Guard, Names, SystemNames};
 use crate::outcome::{self, EgressError};
-use crate::request::{Body, Once, Reply, Request, Schemes, Sent};
+use crate::request::{Body, Once, Reply, Request, Schemes, Sent, Sieve};
 use crate::trust;
 use crate::turns::{Lane, Limits, Pair, Turn, Turns};
 
@@ -120,7 +120,7 @@ impl Egress {
         let time = self.time(request);
         let asking = async || {
             let asking = request.begin(&client, url.clone())?;
-            within(time, self.fetch(asking, &url, &wants_body)).await
+            within(time, self.fetch(asking, (&url, request.sieve), &wants_body)).await
         };
         let turns = match request.body_waits {
             true => &self.0.waiting,
@@ -179,7 +179,7 @@ impl Egress {
         let turn = turn.ok().filter(|_| !left.is_zero());
         let turn = turn.ok_or(EgressError::NoTurn)?;
         let time = self.time(request).min(left);
-        let fetched = within(time, self.fetch(asking, &url, wants_body)).await;
+        let fetched = within(time, self.fetch(asking, (&url, request.sieve), wants_body)).await;
         request.reply(fetched, turn)
     }
 
@@ -205,10 +205,11 @@ impl Egress {
     async fn fetch(
         &self,
         asking: reqwest::RequestBuilder,
-        url: &Url,
+        (url, sieve): (&Url, Option<Sieve<'_>>),
         wants_body: impl Fn(u16) -> bool,
     ) -> Result<Fetched, EgressError> {
-        let most = self.0.limits.body;
+        let kept = self.0.limits.body;
+        let most = sieve.map_or(kept, |sieve| sieve.most);
         let outcome = |error: reqwest::Error| outcome::of(&error);
         self.check_literal(url).await?;
         let mut response = asking.send().await.map_err(outcome)?;
@@ -224,12 +225,20 @@ impl Egress {
         {
             return Err(EgressError::TooLong(most));
         }
+        let mut read: usize = 0;
         while let Some(chunk) = response.chunk().await.map_err(outcome)? {
-            if body.len() + chunk.len() > most {
+            read = read.saturating_add(chunk.len());
+            if read > most {
                 return Err(EgressError::TooLong(most));
             }
             make_room(&mut body, chunk.len(), most);
             body.extend_from_slice(&chunk);
+            if let Some(sieve) = sieve {
+                (sieve.keep)(&mut body);
+            }
+            if body.len() > kept {
+                return Err(EgressError::TooLong(kept));
+            }
         }
         Ok((status, headers, body))
     }

@@ -7,7 +7,9 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_egress::secrets::Token;
-use sluice_egress::{Content, Credentials, Egress, Method, Once, Repeatable, Reply, Request, Sent};
+use sluice_egress::{
+    Content, Credentials, Egress, Method, Once, Repeatable, Reply, Request, Sent, Sieve,
+};
 use tokio::time::Instant;
 
 use crate::address::Address;
@@ -145,10 +147,22 @@ impl Call<'_> {
         path: &str,
         query: &[(&str, &str)],
     ) -> Result<Reply, ForgeError> {
+        self.sifted(ask, path, query, None).await
+    }
+
+    /// The same, of which not everything may be kept.
+    pub(crate) async fn sifted(
+        &self,
+        ask: Repeatable<'_>,
+        path: &str,
+        query: &[(&str, &str)],
+        sieve: Option<Sieve<'_>>,
+    ) -> Result<Reply, ForgeError> {
         let url = format!("{}{path}", self.api.root);
         let request = self.with_access(Request {
             ask,
             query,
+            sieve,
             ..Request::to(&url)
         });
         let asked = self.api.way.egress.ask(&request, |_| true).await;

@@ -16,7 +16,7 @@ use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::names::{Branch, FilePath, Sha};
-use crate::outcome::{Act, ForgeError, Trouble, Undone};
+use crate::outcome::{Act, ForgeError, Trouble};
 use crate::pulls::{
     Change, Commit, Committed, File, MOST_LABELS, MergeMethod, NewPull, Pull, PullState,
     SeenStatus, Status, cut, plain, worst,
@@ -42,14 +42,15 @@ enum Kind {
     BitbucketServer(BitbucketServer),
 }
 
-/// The same on each.
+/// The same on each. Boxed: what waits for it in several layers would have it once in each of them, and there
+/// is no room for that on a stack.
 macro_rules! on_each {
     ($forge:expr, $it:ident => $act:expr) => {
         match &$forge.kind {
-            Kind::GitHub($it) => $act,
-            Kind::GitLab($it) => $act,
-            Kind::Gitea($it) => $act,
-            Kind::BitbucketServer($it) => $act,
+            Kind::GitHub($it) => Box::pin($act).await,
+            Kind::GitLab($it) => Box::pin($act).await,
+            Kind::Gitea($it) => Box::pin($act).await,
+            Kind::BitbucketServer($it) => Box::pin($act).await,
         }
     };
 }
@@ -79,11 +80,13 @@ impl Forge {
     /// A pull request with nothing in it that may not be shown: the address of its page is one of this
     /// forge, and the login of who merged it has no characters that change what stands around it. It has no
     /// more labels than are to be read.
-    fn checked(&self, mut pull: Pull) -> Result<Pull, ForgeError> {
-        if pull.labels.len() > MOST_LABELS {
-            let trouble = Trouble::NotUnderstood("labels".to_owned());
-            return Err(self.error("read a pull request", trouble));
+    fn checked(&self, mut pull: Pull) -> Pull {
+        // Anybody may open one from a fork, with any labels. Nobody goes by them.
+        if !pull.own {
+            pull.labels.clear();
         }
+        pull.labels_cut = pull.labels.len() > MOST_LABELS;
+        pull.labels.truncate(MOST_LABELS);
         for label in &mut pull.labels {
             *label = plain(label, LONGEST_LABEL);
         }
@@ -93,7 +96,7 @@ impl Forge {
         if let PullState::Merged { by: Some(by), .. } = &mut pull.state {
             *by = cut(&by.escape_debug().to_string(), LONGEST_LOGIN);
         }
-        Ok(pull)
+        pull
     }
 
     /// All references whose full names begin with one of these texts, such as `refs/heads/env/prod`: one
@@ -103,7 +106,16 @@ impl Forge {
     /// The forge does not say, there are more than 10,000 ([`crate::Trouble::TooManyReferences`]), or more
     /// than 1 MiB of them.
     pub async fn references(&self, prefixes: &[String]) -> Result<Vec<Reference>, ForgeError> {
-        self.git.references(prefixes).await
+        Box::pin(self.git.references(prefixes)).await
+    }
+
+    /// The references of exactly these full names: one request of Git's own protocol. Those that are not there
+    /// are not among them. A server sends all that begin so, which is read up to 8 MiB.
+    ///
+    /// # Errors
+    /// The forge does not say, or more than that begins so ([`sluice_egress::EgressError::TooLong`]).
+    pub async fn named(&self, names: &[String]) -> Result<Vec<Reference>, ForgeError> {
+        Box::pin(self.git.named(names)).await
     }
 
     /// A commit as Git has it, also one of no branch: with its tree, which no forge's API says reliably. Its
@@ -113,7 +125,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say, or what is there is no commit.
     pub async fn commit_object(&self, commit: &Sha) -> Result<Option<CommitObject>, ForgeError> {
-        self.git.commit_object(commit).await
+        Box::pin(self.git.commit_object(commit)).await
     }
 
     /// Moves a branch, or makes it, by a push of at most one commit object. What that commit refers to is in
@@ -123,7 +135,7 @@ impl Forge {
     /// The branch is where it was; because it is not where it was seen ([`crate::Trouble::BranchMoved`]) or
     /// because the forge refuses. Or that is not known: then [`Forge::references`] says.
     pub async fn push(&self, update: &Update<'_>, until: Instant) -> Act<()> {
-        self.git.push(update, until).await
+        Box::pin(self.git.push(update, until)).await
     }
 
     /// The newest commit of a branch. None: there is no such branch.
@@ -131,7 +143,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn head(&self, branch: &Branch) -> Result<Option<Sha>, ForgeError> {
-        on_each!(self, it => it.head(branch).await)
+        on_each!(self, it => it.head(branch))
     }
 
     /// A file as it is at a commit, byte for byte. None: there is no such file, or no such commit. A reply
@@ -140,7 +152,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say, the file is too long, or what is there is no file.
     pub async fn file(&self, commit: &Sha, path: &FilePath) -> Result<Option<File>, ForgeError> {
-        on_each!(self, it => it.file(commit, path).await)
+        on_each!(self, it => it.file(commit, path))
     }
 
     /// Makes a commit on a new branch. If any of the files has changed since it was read, nothing is made.
@@ -148,7 +160,7 @@ impl Forge {
     /// # Errors
     /// It is not made, or that is not known: then the head of the new branch says.
     pub async fn commit(&self, change: &Change<'_>, until: Instant) -> Act<Committed> {
-        on_each!(self, it => it.commit(change, until).await)
+        on_each!(self, it => it.commit(change, until))
     }
 
     /// Deletes a branch. That it is not there is a success.
@@ -156,7 +168,7 @@ impl Forge {
     /// # Errors
     /// It is still there, or that is not known.
     pub async fn delete_branch(&self, branch: &Branch, until: Instant) -> Act<()> {
-        on_each!(self, it => it.delete_branch(branch, until).await)
+        on_each!(self, it => it.delete_branch(branch, until))
     }
 
     /// All open pull requests into `base`, also those of forks.
@@ -165,8 +177,8 @@ impl Forge {
     /// The forge does not say, or there are more than 2,000, or more than 4 MiB of them
     /// ([`crate::Trouble::TooMany`]).
     pub async fn open_pulls(&self, base: &Branch) -> Result<Vec<Pull>, ForgeError> {
-        let listed = on_each!(self, it => it.open_pulls(base).await)?.into_iter();
-        listed.map(|pull| self.checked(pull)).collect()
+        let listed = on_each!(self, it => it.open_pulls(base))?.into_iter();
+        Ok(listed.map(|pull| self.checked(pull)).collect())
     }
 
     /// The pull request of `head` into `base`, in any state; not of a fork. Of several the open one with the
@@ -176,8 +188,8 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn find(&self, head: &Branch, base: &Branch) -> Result<Option<Pull>, ForgeError> {
-        let found = on_each!(self, it => it.find(head, base).await)?;
-        found.map(|pull| self.checked(pull)).transpose()
+        let found = on_each!(self, it => it.find(head, base))?;
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// The newest pull request into `base` in any state whose head is a branch of the repository with a name
@@ -187,8 +199,8 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn newest(&self, prefix: &str, base: &Branch) -> Result<Option<Pull>, ForgeError> {
-        let found = on_each!(self, it => it.newest(prefix, base).await)?;
-        found.map(|pull| self.checked(pull)).transpose()
+        let found = on_each!(self, it => it.newest(prefix, base))?;
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// A pull request by its number. None: there is no such pull request.
@@ -196,8 +208,8 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn pull(&self, number: u64) -> Result<Option<Pull>, ForgeError> {
-        let found = on_each!(self, it => it.pull(number).await)?;
-        found.map(|pull| self.checked(pull)).transpose()
+        let found = on_each!(self, it => it.pull(number))?;
+        Ok(found.map(|pull| self.checked(pull)))
     }
 
     /// Opens a pull request. Two that are opened at once may both succeed, see [`crate::surplus`].
@@ -205,8 +217,8 @@ impl Forge {
     /// # Errors
     /// It is not opened, or that is not known: then [`Forge::find`] says.
     pub async fn open(&self, new: &NewPull<'_>, until: Instant) -> Act<Pull> {
-        let opened = on_each!(self, it => it.open(new, until).await)?;
-        self.checked(opened).map_err(Undone::after)
+        let opened = on_each!(self, it => it.open(new, until))?;
+        Ok(self.checked(opened))
     }
 
     /// Gives an open pull request another title and body.
@@ -214,7 +226,7 @@ impl Forge {
     /// # Errors
     /// They are not changed, or that is not known: then [`Forge::pull`] says.
     pub async fn edit(&self, number: u64, title: &str, body: &str, until: Instant) -> Act<()> {
-        on_each!(self, it => it.edit(number, (title, body), until).await)
+        on_each!(self, it => it.edit(number, (title, body), until))
     }
 
     /// Closes a pull request and writes the reason, in Markdown, below its body; on Bitbucket into a comment.
@@ -223,7 +235,7 @@ impl Forge {
     /// # Errors
     /// It is not closed, perhaps because it is merged, or that is not known: then [`Forge::pull`] says.
     pub async fn close(&self, pull: &Pull, reason: &str, until: Instant) -> Act<()> {
-        on_each!(self, it => it.close(pull, reason, until).await)
+        on_each!(self, it => it.close(pull, reason, until))
     }
 
     /// Merges a pull request if this commit is its head and this branch its base. Without a method by the
@@ -239,7 +251,7 @@ impl Forge {
         method: Option<MergeMethod>,
         may: May<'_>,
     ) -> Act<()> {
-        on_each!(self, it => it.merge(number, (head, base), method, may).await)
+        on_each!(self, it => it.merge(number, (head, base), method, may))
     }
 
     /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set
@@ -248,7 +260,7 @@ impl Forge {
     /// # Errors
     /// It is not set, or that is not known: then it may be set again.
     pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, until: Instant) -> Act<()> {
-        on_each!(self, it => it.set_status(commit, status, until).await)
+        on_each!(self, it => it.set_status(commit, status, until))
     }
 
     /// The newest status of each name that a commit has, sorted by name. On GitHub also what checks say of it;
@@ -259,7 +271,7 @@ impl Forge {
     /// The forge does not say, has no such commit, or has statuses of more than 100 names
     /// ([`crate::Trouble::TooManyStatuses`]).
     pub async fn statuses(&self, commit: &Sha) -> Result<Vec<SeenStatus>, ForgeError> {
-        let statuses = worst(on_each!(self, it => it.statuses(commit).await)?);
+        let statuses = worst(on_each!(self, it => it.statuses(commit))?);
         match statuses.len() {
             // Two lists may be of so many together.
             more if more > MOST_STATUSES => {
@@ -275,7 +287,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn read_commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
-        on_each!(self, it => it.read_commit(commit).await)
+        on_each!(self, it => it.read_commit(commit))
     }
 
     /// The commits of a pull request, in any order, at most ten: of one that was merged those that were
@@ -285,7 +297,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say.
     pub async fn commits(&self, number: u64) -> Result<Vec<Commit>, ForgeError> {
-        on_each!(self, it => it.commits(number).await)
+        on_each!(self, it => it.commits(number))
     }
 
     /// Whether `commit` is `base` or an ancestor of it.
@@ -293,7 +305,7 @@ impl Forge {
     /// # Errors
     /// The forge does not say, or has no such commits.
     pub async fn contains(&self, base: &Sha, commit: &Sha) -> Result<bool, ForgeError> {
-        on_each!(self, it => it.contains(base, commit).await)
+        on_each!(self, it => it.contains(base, commit))
     }
 }
 
@@ -301,8 +313,7 @@ impl Forge {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
+    fn forge() -> Forge {
         let address = Address::parse(Provider::Gitea, "https://git.example.com/a/b").unwrap();
         let egress = sluice_egress::Egress::new(sluice_egress::Rules::default()).unwrap();
         let way = crate::call::Way {
@@ -312,8 +323,12 @@ mod tests {
             told: None,
         };
         let token = sluice_egress::secrets::Token::new("token").unwrap();
-        let access = Access { way, token };
-        let forge = Forge::new(address, access);
+        Forge::new(address, Access { way, token })
+    }
+
+    #[test]
+    fn what_a_forge_says_is_shown_only_if_it_changes_nothing_around_it() {
+        let forge = forge();
         let pull = |url: &str, by: &str| Pull {
             number: 7,
             url: url.to_owned(),
@@ -324,17 +339,16 @@ mod tests {
             own: true,
             draft: false,
             labels: Vec::new(),
+            labels_cut: false,
             state: PullState::Merged {
                 commit: None,
                 by: Some(by.to_owned()),
             },
         };
         let right = pull("https://git.example.com/a/b/pulls/7", "alice");
-        assert_eq!(forge.checked(right.clone()), Ok(right.clone()));
+        assert_eq!(forge.checked(right.clone()), right);
         let long = "x".repeat(200);
-        let wrong = forge
-            .checked(pull("https://evil.test/pulls/7", &long))
-            .unwrap();
+        let wrong = forge.checked(pull("https://evil.test/pulls/7", &long));
         assert_eq!(wrong.url, right.url);
         let PullState::Merged { by: Some(by), .. } = wrong.state else {
             panic!("{:?}", wrong.state);
@@ -342,15 +356,40 @@ mod tests {
         assert_eq!(by.chars().count(), 128);
         let turned = forge.checked(pull(&right.url, "a\n\u{202e}b"));
         let expected = pull(&right.url, "a\\n\\u{202e}b");
-        assert_eq!(turned, Ok(expected));
+        assert_eq!(turned, expected);
 
         // Among those that are not read might be the one that holds it.
         let labelled = |count: usize| Pull {
             labels: vec!["wait".to_owned(); count],
             ..right.clone()
         };
-        assert_eq!(forge.checked(labelled(100)), Ok(labelled(100)));
-        let error = forge.checked(labelled(101)).unwrap_err();
-        assert_eq!(error.trouble, Trouble::NotUnderstood("labels".to_owned()));
+        assert_eq!(forge.checked(labelled(100)), labelled(100));
+        let cut = Pull {
+            labels_cut: true,
+            ..labelled(100)
+        };
+        assert_eq!(forge.checked(labelled(101)), cut);
+        // What somebody has opened from a fork has no labels that count.
+        let foreign = |count| Pull {
+            own: false,
+            ..labelled(count)
+        };
+        assert_eq!(forge.checked(foreign(101)), foreign(0));
+    }
+
+    /// Those who wait for one keep it on their stack, several times over.
+    #[test]
+    fn what_is_waited_for_takes_little_room() {
+        let forge = forge();
+        let branch = Branch::parse("main").unwrap();
+        let sha = Sha::parse(&"a".repeat(40)).unwrap();
+        let sizes = [
+            size_of_val(&forge.find(&branch, &branch)),
+            size_of_val(&forge.open_pulls(&branch)),
+            size_of_val(&forge.newest("", &branch)),
+            size_of_val(&forge.named(&[])),
+            size_of_val(&forge.merge(1, (&sha, &branch), None, &|| None)),
+        ];
+        assert!(sizes.iter().all(|size| *size < 1_024), "{sizes:?}");
     }
 }

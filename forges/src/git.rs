@@ -38,6 +38,10 @@ enum Wrong {
     Says(String),
     /// Ids are of SHA-256.
     Sha256,
+    /// A commit takes more bytes than are read.
+    CommitTooLong,
+    /// A commit has more parents than are read.
+    TooManyParents,
     /// There are more references than this.
     TooMany(usize),
 }
@@ -100,6 +104,8 @@ fn trouble(call: &Call<'_>, wrong: Wrong) -> Trouble {
         Wrong::Broken(place) => Trouble::NotUnderstood(place.to_owned()),
         Wrong::Says(words) => Trouble::Refused(200, call.quoted(&words)),
         Wrong::Sha256 => Trouble::Sha256,
+        Wrong::CommitTooLong => Trouble::CommitTooLong(pack::LONGEST_COMMIT >> 10),
+        Wrong::TooManyParents => Trouble::TooManyParents(object::MOST_PARENTS),
         Wrong::TooMany(most) => Trouble::TooManyReferences(most),
     }
 }

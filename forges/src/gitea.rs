@@ -139,7 +139,12 @@ impl Gitea {
             ("sort", "oldest"),
         ];
         let pulls: Vec<PullShape> = call.list("/pulls", &query).await?;
-        pulls.into_iter().map(|pull| pull.read(&call)).collect()
+        let read = pulls
+            .into_iter()
+            .map(|pull| (pull.is_own(), pull.read(&call)));
+        // Anybody may open one from a fork.
+        let read = read.filter(|(is_own, read)| *is_own || read.is_ok());
+        read.map(|(_, read)| read).collect()
     }
 
     /// Without `sort`, the newest come first.
@@ -302,7 +307,7 @@ impl Gitea {
                 call.sees_repository().await?;
                 Err(call.error(Trouble::Absent(Missing::Commit)))
             }
-            500 if !has_commit(&call, base).await? => {
+            500 if !has_commit(&call, base).await? || !has_commit(&call, commit).await? => {
                 Err(call.error(Trouble::Absent(Missing::Commit)))
             }
             _ => {

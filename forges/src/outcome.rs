@@ -148,6 +148,12 @@ pub enum Trouble {
     /// There are more references than this under the names that were asked for.
     #[error("there are more than {0} branches and other references of these names; delete some")]
     TooManyReferences(usize),
+    /// A commit takes more than so many KiB, most of them in its message.
+    #[error("the commit is longer than {0} KiB")]
+    CommitTooLong(usize),
+    /// A commit has more parents than this.
+    #[error("the commit has more than {0} parents")]
+    TooManyParents(usize),
     /// A commit has statuses of more than so many contexts.
     #[error("the commit has more than {0} statuses of different names")]
     TooManyStatuses(usize),
@@ -260,6 +266,8 @@ impl Trouble {
             | Self::NoCloneUrl
             | Self::Sha256
             | Self::OldGit
+            | Self::CommitTooLong(_)
+            | Self::TooManyParents(_)
             | Self::TooManyReferences(_)
             | Self::TooManyStatuses(_)
             | Self::TooMany(_) => Class::Permanent,

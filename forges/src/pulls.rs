@@ -31,14 +31,15 @@ pub struct Pull {
     pub own: bool,
     /// Whether it is not meant to be merged yet.
     pub draft: bool,
-    /// Its labels, at most [`MOST_LABELS`]. Bitbucket has none.
+    /// Its labels, at most [`MOST_LABELS`]. Bitbucket has none. Of one of a fork they are not read.
     pub labels: Vec<String>,
+    /// Whether it has more labels: one of those that are left out may say that it is not to be merged.
+    pub labels_cut: bool,
     /// What became of it.
     pub state: PullState,
 }
 
-/// The most labels that a pull request may have: one of them may say that it is not to be merged, so that
-/// none is left out.
+/// The most labels of a pull request that are read.
 pub const MOST_LABELS: usize = 100;
 
 impl Pull {
@@ -275,6 +276,7 @@ mod tests {
             own: true,
             draft: false,
             labels: Vec::new(),
+            labels_cut: false,
             state,
         }
     }

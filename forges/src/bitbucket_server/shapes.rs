@@ -148,6 +148,7 @@ impl PullShape {
             own: self.from_ref.repository == self.to_ref.repository,
             draft: self.draft.unwrap_or_default(),
             labels: Vec::new(),
+            labels_cut: false,
             head: branch(self.from_ref.id),
             base: branch(self.to_ref.id),
             state,

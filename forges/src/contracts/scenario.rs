@@ -362,6 +362,7 @@ fn closing(number: u64) -> Pull {
         own: true,
         draft: false,
         labels: Vec::new(),
+        labels_cut: false,
         state: PullState::Closed,
     }
 }

@@ -59,6 +59,7 @@ pub(super) fn shown(pull: &Pull) -> String {
         own,
         draft,
         labels,
+        labels_cut,
         state,
     } = pull;
     let draft = if *draft { "a draft, " } else { "" };
@@ -66,6 +67,12 @@ pub(super) fn shown(pull: &Pull) -> String {
         [] => String::new(),
         labels => format!("with {}, ", labels.join(" and ")),
     };
+    let labels = labels
+        + if *labels_cut {
+            "with more labels, "
+        } else {
+            ""
+        };
     let fork = if *own { "" } else { "of a fork, " };
     let state = match state {
         PullState::Open { head, mergeable } => format!("open at {head}, {mergeable:?}"),

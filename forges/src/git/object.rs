@@ -6,6 +6,9 @@ use jiff::Timestamp;
 use super::Wrong;
 use crate::names::Sha;
 
+/// The most parents of a commit that is read: Git makes more, and nobody does.
+pub(super) const MOST_PARENTS: usize = 16;
+
 /// A commit object as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitObject {
@@ -81,6 +84,9 @@ impl CommitObject {
         let tree = tree.and_then(sha1).ok_or(Wrong::Broken("tree"))?;
         let mut parents = Vec::new();
         while let Some(parent) = lines.peek().and_then(|line| line.strip_prefix("parent ")) {
+            if parents.len() == MOST_PARENTS {
+                return Err(Wrong::TooManyParents);
+            }
             parents.push(sha1(parent).ok_or(Wrong::Broken("parent"))?);
             lines.next();
         }
@@ -221,6 +227,18 @@ mod tests {
         assert_eq!(wrong(&tree), Wrong::Broken("committer"));
         let late = format!("{tree}committer A <a> 99999999999999 +0000\n\n");
         assert_eq!(wrong(&late), Wrong::Broken("committer"));
+    }
+
+    #[test]
+    fn of_a_commit_with_too_many_parents_nothing_is_read() {
+        let of = |count| NewCommit {
+            parents: vec![sha("b"); count],
+            ..commit(("Alice", "alice@example.com"), "Join")
+        };
+        assert_eq!(read(&of(MOST_PARENTS)).parents.len(), MOST_PARENTS);
+        let bytes = of(MOST_PARENTS + 1).bytes();
+        let read = CommitObject::read(&sha("a"), &bytes);
+        assert_eq!(read, Err(Wrong::TooManyParents));
     }
 
     proptest! {

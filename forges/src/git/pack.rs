@@ -16,6 +16,8 @@ use crate::names::Sha;
 const MOST_OBJECTS: u32 = 100_000;
 /// The most bytes that the objects before it may have, and it with them: they are unpacked to get past them.
 const MOST_BYTES: usize = 16 << 20;
+/// The most bytes of a commit that is read: its message is what somebody likes to write.
+pub(super) const LONGEST_COMMIT: usize = 256 << 10;
 
 /// The kinds of objects, as packs number them.
 const COMMIT: u8 = 1;
@@ -32,11 +34,21 @@ const BITS: u32 = 7;
 /// # Errors
 /// It is not in the pack, or only in parts that cannot be read.
 pub(super) fn commit(pack: &[u8], wanted: &Sha) -> Result<Vec<u8>, Wrong> {
-    let broken = Wrong::Broken("pack");
-    search(pack, wanted).ok_or(broken)
+    match search(pack, wanted) {
+        Some(Found::Commit(bytes)) => Ok(bytes),
+        Some(Found::TooLong) => Err(Wrong::CommitTooLong),
+        None => Err(Wrong::Broken("pack")),
+    }
 }
 
-fn search(pack: &[u8], wanted: &Sha) -> Option<Vec<u8>> {
+/// What a pack has of a commit.
+enum Found {
+    Commit(Vec<u8>),
+    /// A commit that is not unpacked.
+    TooLong,
+}
+
+fn search(pack: &[u8], wanted: &Sha) -> Option<Found> {
     let rest = pack.strip_prefix(b"PACK")?;
     let (version, rest) = number(rest)?;
     let (count, mut rest) = number(rest)?;
@@ -53,9 +65,14 @@ fn search(pack: &[u8], wanted: &Sha) -> Option<Vec<u8>> {
             _ => return None,
         };
         room = room.checked_sub(size)?;
-        let (bytes, used) = unpacked(packed, size)?;
+        let mut bytes = Vec::new();
+        let used = match kind {
+            COMMIT if size > LONGEST_COMMIT => return Some(Found::TooLong),
+            COMMIT => unpack(packed, size, &mut bytes)?,
+            _ => unpack(packed, size, &mut std::io::sink())?,
+        };
         if kind == COMMIT && id("commit", &bytes) == *wanted {
-            return Some(bytes);
+            return Some(Found::Commit(bytes));
         }
         rest = packed.get(used..)?;
     }
@@ -90,15 +107,15 @@ fn after_number(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(last + 1..)
 }
 
-/// The bytes of an object of exactly this size, and how many bytes it takes in the pack.
-fn unpacked(packed: &[u8], size: usize) -> Option<(Vec<u8>, usize)> {
+/// Unpacks an object of exactly this size. Returns how many bytes it takes in the pack.
+fn unpack(packed: &[u8], size: usize, into: &mut impl Write) -> Option<usize> {
     let mut decoder = ZlibDecoder::new(packed);
-    let mut bytes = Vec::new();
+    let size = u64::try_from(size).ok()?;
     // One more than there should be, so that the end is seen.
-    let most = u64::try_from(size).ok()?.checked_add(1)?;
-    decoder.by_ref().take(most).read_to_end(&mut bytes).ok()?;
+    let mut bytes = decoder.by_ref().take(size.checked_add(1)?);
+    let unpacked = std::io::copy(&mut bytes, into).ok()?;
     let used = usize::try_from(decoder.total_in()).ok()?;
-    (bytes.len() == size).then_some((bytes, used))
+    (unpacked == size).then_some(used)
 }
 
 /// A pack with one commit, or with nothing: for a push of what the server has already.
@@ -194,6 +211,22 @@ mod tests {
         assert!(found(|size| size + 1).is_err());
         assert!(found(|size| size - 1).is_err());
         assert!(found(|_| usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_commit_that_is_too_long_is_not_unpacked() {
+        let found = |length: usize| {
+            let bytes = vec![b'x'; length];
+            commit(&pack(&[(1, &bytes)], |size| size), &id("commit", &bytes))
+        };
+        assert_eq!(found(LONGEST_COMMIT).map(|it| it.len()), Ok(LONGEST_COMMIT));
+        assert_eq!(found(LONGEST_COMMIT + 1), Err(Wrong::CommitTooLong));
+        // Also if it says so alone.
+        let lying = pack(&[(1, b"it")], |_| LONGEST_COMMIT + 1);
+        assert_eq!(
+            commit(&lying, &id("commit", b"it")),
+            Err(Wrong::CommitTooLong)
+        );
     }
 
     #[test]

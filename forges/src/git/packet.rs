@@ -5,7 +5,7 @@ use super::Wrong;
 /// The most bytes of a line: its length is four hexadecimal digits, and Git takes no more.
 const LONGEST: usize = 65_516;
 /// How many bytes the length itself takes.
-const LENGTH: usize = 4;
+pub(super) const LENGTH: usize = 4;
 
 /// One of the things that a text of the protocol is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,17 @@ pub(super) enum Packet<'a> {
 /// The packets of a text, one after another. A line that says that the server failed is an error, and so is
 /// whatever is no packet; nothing follows it.
 pub(super) struct Packets<'a>(&'a [u8]);
+
+/// How many bytes the first packet of a text takes, whether or not all of it is there. None: that is not known.
+pub(super) fn length(text: &[u8]) -> Option<usize> {
+    let digits = std::str::from_utf8(text.get(..LENGTH)?).ok()?;
+    let all = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let length = usize::from_str_radix(digits, 16).ok().filter(|_| all)?;
+    match length {
+        0..=2 => Some(LENGTH),
+        length => (length >= LENGTH).then_some(length),
+    }
+}
 
 impl<'a> Packets<'a> {
     pub(super) fn of(text: &'a [u8]) -> Self {

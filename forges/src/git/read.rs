@@ -1,9 +1,11 @@
 //! Reading: references, and one commit. Version 2 of the protocol, nothing asked before.
 
-use sluice_egress::{Content, Repeatable};
+use std::collections::BTreeSet;
+
+use sluice_egress::{Content, Repeatable, Sieve};
 
 use super::object::CommitObject;
-use super::packet::{Packet, Packets, Writing};
+use super::packet::{self, Packet, Packets, Writing};
 use super::{AGENT, Git, Wrong, body, pack, trouble};
 use crate::call::Call;
 use crate::names::Sha;
@@ -11,6 +13,8 @@ use crate::outcome::{ForgeError, Trouble};
 
 /// The most references that are listed.
 const MOST_REFERENCES: usize = 10_000;
+/// The most bytes of a list of which only some references are kept: some 100,000 of them.
+const MOST_SIFTED: usize = 8 << 20;
 /// The most bytes of a reference's name that anybody asks for.
 const LONGEST_NAME: usize = 1_024;
 
@@ -29,9 +33,32 @@ pub struct Reference {
 }
 
 impl Git {
+    /// Those that begin so.
     pub(crate) async fn references(
         &self,
         prefixes: &[String],
+    ) -> Result<Vec<Reference>, ForgeError> {
+        self.references_in(prefixes, None).await
+    }
+
+    /// Those that are called so. A server is asked for all that begin so, of which there may be very many:
+    /// whoever pushes can make them. Others are dropped while they come.
+    pub(crate) async fn named(&self, names: &[String]) -> Result<Vec<Reference>, ForgeError> {
+        let all: BTreeSet<_> = names.iter().map(String::as_str).collect();
+        let keep = |text: &mut Vec<u8>| sift(text, &all);
+        let sieve = Sieve {
+            most: MOST_SIFTED,
+            keep: &keep,
+        };
+        let mut found = self.references_in(names, Some(sieve)).await?;
+        found.retain(|it| all.contains(it.name.as_str()));
+        Ok(found)
+    }
+
+    async fn references_in(
+        &self,
+        prefixes: &[String],
+        sieve: Option<Sieve<'_>>,
     ) -> Result<Vec<Reference>, ForgeError> {
         let call = self.call("list branches and other references")?;
         let prefixes = fewest(prefixes);
@@ -45,7 +72,7 @@ impl Git {
             .line(b"command=ls-refs\n")
             .line(AGENT)
             .delimiter();
-        let said = asked(&call, &request.lines(lines).flushed()).await?;
+        let said = asked(&call, &request.lines(lines).flushed(), sieve).await?;
         if said.is_empty() {
             return Err(call.error(silence(&call).await?));
         }
@@ -62,9 +89,14 @@ impl Git {
         if !commit.is_sha1() {
             return Err(call.error(Trouble::Sha256));
         }
-        let mut said = asked(&call, &wanting(commit, &["deepen 1", "filter tree:0"])).await?;
+        let mut said = asked(
+            &call,
+            &wanting(commit, &["deepen 1", "filter tree:0"]),
+            None,
+        )
+        .await?;
         if said.is_empty() {
-            said = asked(&call, &wanting(commit, &["deepen 1"])).await?;
+            said = asked(&call, &wanting(commit, &["deepen 1"]), None).await?;
         }
         if said.is_empty() {
             return Err(call.error(silence(&call).await?));
@@ -91,13 +123,17 @@ fn wanting(commit: &Sha, how: &[&str]) -> Vec<u8> {
 }
 
 /// What a server says to a request. A server that fails before it has said a word says nothing, with success.
-async fn asked(call: &Call<'_>, request: &[u8]) -> Result<Vec<u8>, ForgeError> {
+async fn asked(
+    call: &Call<'_>,
+    request: &[u8],
+    sieve: Option<Sieve<'_>>,
+) -> Result<Vec<u8>, ForgeError> {
     let content = Content {
         media_type: "application/x-git-upload-pack-request",
         body: request,
     };
     let ask = Repeatable::Query(content);
-    let reply = call.question(ask, "/git-upload-pack", &[]).await?;
+    let reply = call.sifted(ask, "/git-upload-pack", &[], sieve).await?;
     body(call, &reply).map(<[u8]>::to_vec)
 }
 
@@ -165,6 +201,35 @@ fn listed(said: &[u8], prefixes: &[&str]) -> Result<Vec<Reference>, Wrong> {
         }
     }
     Err(Wrong::Broken("references"))
+}
+
+/// Drops the references that are called otherwise from as much of a reply as has come.
+fn sift(text: &mut Vec<u8>, names: &BTreeSet<&str>) {
+    let (mut kept, mut at) = (0, 0);
+    while let Some(length) = packet::length(&text[at..]) {
+        let packet = at..at + length;
+        let line = text
+            .get(packet.clone())
+            .and_then(|it| it.get(packet::LENGTH..));
+        let Some(line) = line else {
+            break;
+        };
+        if !is_other(line, names) {
+            text.copy_within(packet.clone(), kept);
+            kept += length;
+        }
+        at = packet.end;
+    }
+    text.drain(kept..at);
+}
+
+/// Whether a line has a reference that is called otherwise. Ids of another kind are an error, and kept for that.
+fn is_other(line: &[u8], names: &BTreeSet<&str>) -> bool {
+    let mut parts = line.splitn(3, |byte| matches!(byte, b' ' | b'\n'));
+    let id = parts.next().and_then(|id| std::str::from_utf8(id).ok());
+    let is_sha1 = id.and_then(Sha::parse).is_some_and(|id| id.is_sha1());
+    let name = parts.next().map(std::str::from_utf8);
+    is_sha1 && name.is_some_and(|name| name.map_or(true, |name| !names.contains(name)))
 }
 
 /// `id name`, perhaps with more behind it.
@@ -264,6 +329,38 @@ mod tests {
     }
 
     #[test]
+    fn other_references_are_dropped_while_they_come() {
+        let (a, b) = (sha("a"), sha("b"));
+        let line = |id: &Sha, name: &str| format!("{id} {name}\n").into_bytes();
+        let mut lines = vec![line(&a, "refs/heads/r")];
+        lines.extend((0..20_000).map(|n| line(&b, &format!("refs/heads/r{n}"))));
+        lines.push([b.as_str().as_bytes(), b" refs/heads/\xff\n"].concat());
+        lines.push(line(&b, "refs/notes/x peeled:y"));
+        let lines: Vec<_> = lines.iter().map(Vec::as_slice).collect();
+        let whole = said(&lines);
+        let names = BTreeSet::from(["refs/heads/r", "refs/notes/x"]);
+        let (mut text, mut most) = (Vec::new(), 0);
+        for chunk in whole.chunks(1_000) {
+            text.extend_from_slice(chunk);
+            sift(&mut text, &names);
+            most = most.max(text.len());
+        }
+        assert!(most < 300, "{most}");
+        let prefixes = ["refs/heads/r", "refs/notes/x"];
+        let listed = listed(&text, &prefixes).unwrap();
+        let found: Vec<_> = listed.iter().map(|it| (it.name.as_str(), &it.id)).collect();
+        assert_eq!(found, [("refs/heads/r", &a), ("refs/notes/x", &b)]);
+        // What is no reference is left to whoever reads the rest.
+        let other = "a".repeat(64) + " refs/heads/r0\n";
+        for line in [b"ERR no".as_slice(), b"x", other.as_bytes()] {
+            let whole = said(&[line]);
+            let mut text = whole.clone();
+            sift(&mut text, &names);
+            assert_eq!(text, whole);
+        }
+    }
+
+    #[test]
     fn a_list_that_is_not_whole_is_none() {
         let prefixes = [""];
         let line = format!("{} refs/heads/main\n", sha("a"));
@@ -352,8 +449,10 @@ mod tests {
             let lines: Vec<_> = lines.iter().map(Vec::as_slice).collect();
             let text = said(&lines);
             let packs = said(&[&[b"packfile\n".as_slice()], lines.as_slice()].concat());
+            let names: BTreeSet<_> = prefixes.iter().map(String::as_str).collect();
             let prefixes = fewest(&prefixes);
             for text in [&bytes, &text, &packs] {
+                sift(&mut text.clone(), &names);
                 let _ = listed(text, &prefixes);
                 let _ = pack_in(text);
             }

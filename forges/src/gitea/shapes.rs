@@ -120,10 +120,16 @@ struct Side {
 impl PullShape {
     /// Whether its head is a branch of the repository whose name begins so.
     pub(super) fn is_under(&self, prefix: &str) -> bool {
-        self.head.repo_id == self.base.repo_id && self.head.label.starts_with(prefix)
+        self.is_own() && self.head.label.starts_with(prefix)
+    }
+
+    /// Whether its head is a branch of the repository.
+    pub(super) fn is_own(&self) -> bool {
+        self.head.repo_id == self.base.repo_id
     }
 
     pub(super) fn read(self, call: &Call<'_>) -> Result<Pull, ForgeError> {
+        let own = self.is_own();
         let wrong = |place: &str| call.error(Trouble::NotUnderstood(place.to_owned()));
         let state = match (self.state.as_str(), self.merged) {
             (_, true) => PullState::Merged {
@@ -150,9 +156,10 @@ impl PullShape {
             url: self.html_url,
             draft: self.draft.unwrap_or_else(is_draft),
             labels: labels.map(|label| label.name).collect(),
+            labels_cut: false,
             title: self.title,
             body: self.body.unwrap_or_default(),
-            own: self.head.repo_id == self.base.repo_id,
+            own,
             head: self.head.label,
             base: self.base.label,
             state,

@@ -196,6 +196,7 @@ impl PullShape {
             own,
             draft: self.draft,
             labels: self.labels.into_iter().map(|label| label.name).collect(),
+            labels_cut: false,
             head: self.head.branch,
             base: self.base.branch,
             state,

@@ -121,6 +121,7 @@ impl RequestShape {
             own: self.source_project_id == Some(self.target_project_id),
             draft: self.draft,
             labels: self.labels,
+            labels_cut: false,
             head: self.source_branch,
             base: self.target_branch,
             state,

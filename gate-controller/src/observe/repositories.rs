@@ -7,7 +7,7 @@
 //! All of it is as new as this process leads, and bounded: answers that nobody asks for are dropped some time
 //! after they were last asked for. Nothing here asks a forge: that is the look at the GitRepositoryAccess.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -27,10 +27,12 @@ mod branches;
 mod kept;
 mod questions;
 mod repository;
+mod room;
 #[cfg(test)]
 mod tests;
 
 use repository::Repository;
+use room::{MANY, Whole};
 
 /// The most bytes of a text in an answer.
 pub const LONGEST_TEXT: usize = 64 << 10;
@@ -42,8 +44,25 @@ type All = HashMap<ObjectKey, Repository>;
 /// The repositories of all accesses.
 pub struct Repositories {
     all: Arc<Mutex<All>>,
+    whole: Whole,
     clock: Arc<dyn Clock>,
     wake: Box<dyn Fn(&ObjectKey) + Send + Sync>,
+}
+
+/// What has come of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Where the branches point to.
+    pub heads: Heads,
+    /// Branches of which that is not known, and why.
+    pub unlisted: BTreeMap<String, String>,
+}
+
+impl From<Heads> for Listed {
+    fn from(heads: Heads) -> Self {
+        let unlisted = BTreeMap::new();
+        Self { heads, unlisted }
+    }
 }
 
 /// What a forge says to a question.
@@ -53,6 +72,8 @@ pub enum Said {
     Answer(Option<Answer>),
     /// Something that cannot be used: why. Nothing is wrong with the forge.
     Unusable(String),
+    /// It does not answer this: nothing follows for others.
+    FailedAlone(Failure),
     /// It does not answer.
     Failed(Failure),
 }
@@ -62,6 +83,7 @@ impl Repositories {
     pub fn new(clock: Arc<dyn Clock>, wake: impl Fn(&ObjectKey) + Send + Sync + 'static) -> Self {
         Self {
             all: Arc::default(),
+            whole: Whole::default(),
             clock,
             wake: Box::new(wake),
         }
@@ -160,7 +182,8 @@ impl Repositories {
     pub fn see(&self, object: &GitRepositoryAccess, interval: Option<SignedDuration>) -> bool {
         let (access, now) = (ObjectKey::of(object), self.clock.now());
         let mut all = self.lock();
-        let repository = all.entry(access).or_default();
+        let new = || Repository::of(self.whole.clone());
+        let repository = all.entry(access).or_insert_with(new);
         repository.see(object.uid(), object.metadata.generation, interval, now)
     }
 
@@ -182,7 +205,7 @@ impl Repositories {
     }
 
     /// What has come of the list. Returns who has to look again.
-    pub fn listed(&self, access: &ObjectKey, listed: Result<Heads, Failure>) -> BTreeSet<Work> {
+    pub fn listed(&self, access: &ObjectKey, listed: Result<Listed, Failure>) -> BTreeSet<Work> {
         let news = |repository: &mut Repository, now| repository.listed(listed, now);
         self.take_in(access, news)
     }
@@ -203,8 +226,20 @@ impl Repositories {
         access: &ObjectKey,
         said: Result<Vec<(Question, Said)>, Failure>,
     ) -> BTreeSet<Work> {
+        self.make_room();
         let news = |repository: &mut Repository, now| repository.questions.answered(said, now);
         self.take_in(access, news)
+    }
+
+    /// Drops answers that nobody asks for, of whichever repository, where all take nearly as much as they may.
+    fn make_room(&self) {
+        if self.whole.bytes() <= MANY {
+            return;
+        }
+        let mut all = self.lock();
+        for repository in all.values_mut() {
+            while self.whole.bytes() > MANY && repository.questions.drop_kept() {}
+        }
     }
 
     /// Who has to look again because something has become too old to decide from.
@@ -229,7 +264,8 @@ impl Repositories {
         let now = self.clock.now();
         let wakes = {
             let mut all = self.lock();
-            let repository = all.entry(access.clone()).or_default();
+            let new = || Repository::of(self.whole.clone());
+            let repository = all.entry(access.clone()).or_insert_with(new);
             let wakes = change(repository, now);
             if repository.is_empty() {
                 all.remove(access);

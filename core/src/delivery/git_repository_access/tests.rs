@@ -187,9 +187,10 @@ fn each_failure_is_waited_for_longer(#[case] times: u32, #[case] wait: i64) {
     // A branch that is needed since then does not change that.
     scene.known.list.unlisted_at = Some(at(1));
     assert_eq!(scene.list_in(2), Some(wait - 2));
-    // Somebody who knows that something has changed does.
+    // Nor does somebody who says that something has changed.
     scene.known.list.wanted_at = Some(at(2));
-    assert_eq!(scene.list_in(2), Some(0));
+    assert_eq!(scene.list_in(2), Some(wait - 2));
+    assert_eq!(scene.list_in(wait), Some(0));
 }
 
 #[test]

@@ -149,6 +149,8 @@ pub struct Pull {
     pub draft: bool,
     /// Its labels.
     pub labels: Vec<String>,
+    /// Whether it has more, of which one may be that which holds it back.
+    pub labels_cut: bool,
     /// Whether it goes together with the branch that it is merged into.
     pub mergeable: Mergeable,
 }

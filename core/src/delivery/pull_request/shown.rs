@@ -34,7 +34,7 @@ pub(super) struct Seen<'a> {
 pub(super) fn take(seen: &Seen<'_>, status: &mut PullRequestStatus, recent: &mut Recent) {
     let pull = seen.pull;
     status.draft = pull.draft;
-    status.labels = labels(&pull.labels, seen.hold_label);
+    status.labels = labels(pull, seen.hold_label);
     recent.text = pull.text;
     let is_sure = seen.is_alone && !seen.is_moved;
     match pull.mergeable {
@@ -56,9 +56,11 @@ pub(super) fn take(seen: &Seen<'_>, status: &mut PullRequestStatus, recent: &mut
     }
 }
 
-/// The one that holds it back is never left out.
-fn labels(all: &[String], hold: Option<&str>) -> Vec<String> {
-    let mut labels: Vec<_> = all.iter().map(|it| clean(it, LONGEST_LABEL)).collect();
+/// The one that holds it back is never left out. One with more labels than were read counts as having it.
+fn labels(pull: &Pull, hold: Option<&str>) -> Vec<String> {
+    let unread = hold.filter(|_| pull.labels_cut).map(str::to_owned);
+    let all = pull.labels.iter().map(|it| clean(it, LONGEST_LABEL));
+    let mut labels: Vec<_> = all.chain(unread).collect();
     labels.sort_by_key(|it| (hold != Some(it.as_str()), it.clone()));
     labels.dedup();
     labels.truncate(MOST_LABELS);

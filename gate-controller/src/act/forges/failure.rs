@@ -91,6 +91,8 @@ fn word(trouble: &Trouble) -> Word {
         | Trouble::PushRefused(_)
         | Trouble::Sha256
         | Trouble::OldGit
+        | Trouble::CommitTooLong(_)
+        | Trouble::TooManyParents(_)
         | Trouble::TooManyReferences(_)
         | Trouble::TooManyStatuses(_)
         | Trouble::TooMany(_) => Word::Refused,

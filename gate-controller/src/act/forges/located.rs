@@ -121,15 +121,17 @@ impl Located {
         let it = format!("the GitRepositoryAccess {namespace}/{}", access.name);
         let why = match world.access(from, access) {
             Named::Here(found) if allows(&found, namespace) => return Ok(Self::by(&found)),
-            // Whether it is there is not said to those who may not use it.
-            Named::Here(_) | Named::Missing if namespace != from => {
+            // The same whether or not it is there.
+            Named::Forbidden => format!(
+                "{it} would be of another namespace, and this controller does not use what is in other \
+                 namespaces; create one in the namespace {from}"
+            ),
+            // Whether it is there is not said to those who may not use it, nor to those of whom that is not
+            // known.
+            Named::Here(_) | Named::Missing | Named::Unreadable(_) if namespace != from => {
                 format!("{it} is not there, or does not allow the namespace {from} {what}")
             }
             Named::Here(_) | Named::Missing => format!("{it} is not there; create it"),
-            Named::Forbidden => format!(
-                "{it} is in another namespace, and this controller does not use what is in other \
-                 namespaces; create one in the namespace {from}"
-            ),
             Named::Unreadable(why) => format!("{it} cannot be read: {why}"),
         };
         Err(Failure::new(Word::AccessNotUsable, why))
@@ -176,7 +178,7 @@ mod tests {
     use sluice_crds::GitRepositoryAccess;
 
     use super::*;
-    use crate::cluster::key::ObjectKey;
+    use crate::cluster::key::{KeyRef, ObjectKey};
     use crate::observe::cache::Seen;
     use crate::observe::world::Standing;
 
@@ -277,6 +279,26 @@ mod tests {
                 .why
                 .contains("or does not allow the namespace other")
         );
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_access_is_told_to_its_own_namespace_alone() {
+        let broken = world(true);
+        let access = repository(Some("platform"));
+        let key = ObjectKey::from(KeyRef {
+            namespace: "platform",
+            name: "shop",
+        });
+        let seen = Seen::Unreadable("it has no url".into());
+        broken.accesses.hold(&key, Some(seen));
+        let why = |world: &World, from: &str| {
+            Located::find(world, from, &access, "main").unwrap_err().why
+        };
+        assert_eq!(why(&broken, "apps"), why(&world(true), "apps"));
+        assert!(why(&broken, "platform").contains("it has no url"));
+        let (closed, empty) = (world(false), world(false));
+        holding(&closed, &json!([]));
+        assert_eq!(why(&closed, "apps"), why(&empty, "apps"));
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Where the branches of a repository point to, and when they are to be listed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::delivery::git_repository_access::report::{Failing, Listing};
 use sluice_core::delivery::promotion_strategy::evidence::{Heads, Sight};
 use sluice_core::delivery::pull_request::{Failure, Word};
+
+use super::Listed;
 
 /// How much later than its time a list may come, while the forge does not answer, before what is known of the
 /// branches is too old to decide from.
@@ -22,7 +24,7 @@ pub(super) struct Branches {
     unlisted_at: Option<Timestamp>,
     /// The list that was begun last.
     begun: Option<Begun>,
-    listed: Option<Listed>,
+    listed: Option<Known>,
     failing: Option<Failing>,
     requested: Option<String>,
     handled: Option<String>,
@@ -36,10 +38,12 @@ struct Begun {
     at: Timestamp,
 }
 
-struct Listed {
+struct Known {
     /// The branches that were asked for.
     branches: BTreeSet<String>,
     heads: Arc<Heads>,
+    /// Those of them of which nothing is known, and why.
+    unlisted: BTreeMap<String, String>,
     at: Timestamp,
 }
 
@@ -124,16 +128,16 @@ impl Branches {
     }
 
     /// The list that was begun is there, or failed.
-    pub(super) fn listed(&mut self, heads: Result<Heads, Failure>, now: Timestamp) -> News {
+    pub(super) fn listed(&mut self, listed: Result<Listed, Failure>, now: Timestamp) -> News {
         let nobody = News::For(BTreeSet::new());
         let Some(begun) = self.begun.take() else {
             return nobody;
         };
-        match heads {
-            Ok(heads) => {
+        match listed {
+            Ok(listed) => {
                 self.failing = None;
                 self.handled = begun.request.or(self.handled.take());
-                let news = self.take(heads, begun.branches, begun.at);
+                let news = self.take(listed, begun.branches, begun.at);
                 match self.note_shown(now) {
                     true => News::ForAll,
                     false => news,
@@ -160,13 +164,15 @@ impl Branches {
 
     /// Takes a list in. A list that says the same as before is news for those alone whose branches were not
     /// listed before.
-    fn take(&mut self, heads: Heads, branches: BTreeSet<String>, at: Timestamp) -> News {
+    fn take(&mut self, listed: Listed, branches: BTreeSet<String>, at: Timestamp) -> News {
+        let Listed { heads, unlisted } = listed;
         let before = self.listed.take();
         let news = match &before {
             Some(before) if before.heads.notes == heads.notes => {
                 let is_new = |branch: &&String| {
                     !before.branches.contains(*branch)
                         || before.heads.branches.get(*branch) != heads.branches.get(*branch)
+                        || before.unlisted.get(*branch) != unlisted.get(*branch)
                 };
                 News::For(branches.iter().filter(is_new).cloned().collect())
             }
@@ -177,9 +183,10 @@ impl Branches {
             Some(before) if *before.heads == heads => before.heads,
             Some(_) | None => Arc::new(heads),
         };
-        self.listed = Some(Listed {
+        self.listed = Some(Known {
             branches,
             heads,
+            unlisted,
             at,
         });
         news
@@ -194,7 +201,14 @@ impl Branches {
                 let late = "its branches were not listed for too long";
                 Sight::Failed(failed.map_or(late, String::as_str).to_owned())
             }
-            Some(listed) => Sight::Known(Arc::clone(&listed.heads)),
+            Some(listed) => {
+                let mut unlisted = listed.unlisted.iter();
+                let unlisted = unlisted.find(|(branch, _)| needs.contains(*branch));
+                match unlisted {
+                    Some((_, why)) => Sight::Failed(why.clone()),
+                    None => Sight::Known(Arc::clone(&listed.heads)),
+                }
+            }
             None => failed.map_or(Sight::Pending, |why| Sight::Failed(why.clone())),
         }
     }

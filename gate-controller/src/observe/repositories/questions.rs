@@ -1,7 +1,8 @@
 //! What is asked about the commits of a repository, and the answers.
 //!
 //! Each question is asked once, however many want to know. Most answers are right for ever. A failure of the
-//! forge holds all questions for a while; the one that has failed then waits behind all others.
+//! forge holds all questions for a while; the one that has failed then waits behind all others. What fails of one
+//! question alone, as whoever pushes can make it fail, says nothing of others.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,14 +14,13 @@ use sluice_core::delivery::pull_request::Failure;
 
 use super::Said;
 use super::kept::Kept;
+use super::room::{MOST_BYTES, MOST_OF_ALL, Room, SHARE, Whole};
 use crate::cluster::key::Work;
 
 mod asked;
 
 use asked::{Answered, Asked, Shown, later};
 
-/// The most bytes that the answers about a repository take, about.
-const MOST_BYTES: usize = 16 << 20;
 /// The least time between two answers to one question.
 const APART: SignedDuration = SignedDuration::from_secs(1);
 
@@ -30,8 +30,7 @@ pub(super) struct Questions {
     asked: HashMap<Arc<Question>, Asked>,
     by: HashMap<Work, BTreeSet<Arc<Question>>>,
     kept: Kept,
-    /// How much memory the answers take that somebody asks for.
-    bytes: usize,
+    room: Room,
     turn: u64,
     /// Those that are being asked.
     begun: Vec<Arc<Question>>,
@@ -40,6 +39,13 @@ pub(super) struct Questions {
 }
 
 impl Questions {
+    pub(super) fn of(whole: Whole) -> Self {
+        Self {
+            room: Room::of(whole),
+            ..Self::default()
+        }
+    }
+
     /// Returns whether something is to be asked of the forge because of this.
     pub(super) fn ask(
         &mut self,
@@ -73,18 +79,27 @@ impl Questions {
         let known = known.map(|(known, _)| Arc::clone(known));
         if let (Some(known), Some(asked)) = (known, self.asked.get_mut(question)) {
             asked.who.insert(by.clone());
-            return (known, false);
+            // There may be room for it in the share of this one.
+            let again = asked.is_refused;
+            if again {
+                (asked.is_refused, asked.next_at) = (false, Some(now));
+            }
+            return (known, again);
         }
         let question = Arc::new(question.clone());
-        let kept = self.kept.take(&question);
-        let is_new = kept.is_none();
-        self.turn += 1;
-        let answered = kept.map(|answer| Answered {
+        let kept = self.kept.take(&mut self.room, &question);
+        let kept = kept.map(|answer| Answered {
             answer: Ok(answer),
             at: now,
             absent: 2,
         });
-        self.bytes += answered.as_ref().map_or(0, |it| it.size(&question));
+        let has_share = |it: &Answered| self.room.has_share(by, it.size(&question));
+        let kept = kept.filter(has_share);
+        let is_new = kept.is_none();
+        self.turn += 1;
+        if let Some(answered) = &kept {
+            self.room.add(Some(by), answered.size(&question));
+        }
         let asked = Asked {
             who: BTreeSet::from([by.clone()]),
             turn: self.turn,
@@ -93,8 +108,11 @@ impl Questions {
                 true => Shown::Nothing,
                 false => Shown::Answer,
             },
-            answered,
+            of: kept.is_some().then(|| by.clone()),
+            answered: kept,
             failing: None,
+            fails_alone: false,
+            is_refused: false,
         };
         self.asked.insert(Arc::clone(&question), asked);
         (question, is_new)
@@ -106,12 +124,22 @@ impl Questions {
             return;
         };
         asked.who.remove(by);
-        if !asked.who.is_empty() {
+        if let Some(next) = asked.who.first() {
+            if let Some(answered) = &asked.answered
+                && asked.of.as_ref() == Some(by)
+            {
+                let size = answered.size(question);
+                self.room.remove(Some(by), size);
+                self.room.add(Some(next), size);
+                asked.of = Some(next.clone());
+            }
             return;
         }
-        let answered = self.asked.remove(question).and_then(|it| it.answered);
-        if let Some(answered) = answered {
-            self.bytes -= answered.size(question);
+        let Some(asked) = self.asked.remove(question) else {
+            return;
+        };
+        if let Some(answered) = asked.answered {
+            self.room.remove(asked.of.as_ref(), answered.size(question));
             self.keep(question, answered);
         }
     }
@@ -120,16 +148,20 @@ impl Questions {
         if answered.again(question).is_none()
             && let Ok(answer) = answered.answer
         {
-            self.kept.keep(Arc::clone(question), answer);
+            self.kept.keep(&mut self.room, Arc::clone(question), answer);
             self.make_room();
         }
     }
 
     /// Drops answers that nobody asks for. Returns whether there is room for those that somebody does.
     fn make_room(&mut self) -> bool {
-        let is_full = |it: &Self| it.bytes + it.kept.bytes() > MOST_BYTES;
-        while is_full(self) && self.kept.drop_oldest() {}
-        !is_full(self)
+        while self.room.is_full() && self.drop_kept() {}
+        !self.room.is_full()
+    }
+
+    /// Drops one that nobody asks for, if there is one.
+    pub(super) fn drop_kept(&mut self) -> bool {
+        self.kept.drop_oldest(&mut self.room)
     }
 
     pub(super) fn is_asked_by(&self, by: &Work) -> bool {
@@ -176,10 +208,12 @@ impl Questions {
 
     /// Nothing is known any more.
     pub(super) fn reset(&mut self, now: Timestamp) {
-        (self.kept, self.bytes) = (Kept::default(), 0);
+        self.kept = Kept::default();
+        self.room.clear();
         self.try_again(now);
         for asked in self.asked.values_mut() {
             (asked.answered, asked.next_at) = (None, Some(now));
+            (asked.of, asked.is_refused) = (None, false);
             asked.shown = Shown::Nothing;
         }
     }
@@ -187,7 +221,7 @@ impl Questions {
     pub(super) fn known(&self, now: Timestamp) -> Asking {
         let all = || self.asked.iter();
         let next_at = all().filter_map(|(_, asked)| asked.next_at).min();
-        let failing = all().filter(|(_, asked)| asked.failing.is_some());
+        let failing = all().filter(|(_, asked)| asked.failing.is_some() && !asked.fails_alone);
         let failing = failing.min_by(|(one, _), (other, _)| one.cmp(other));
         let failing = failing.and_then(|(_, asked)| asked.failing.as_ref());
         let held = self.failing.as_ref().map(|failing| failing.next_at(now));
@@ -229,10 +263,13 @@ impl Questions {
         });
         let failure = said.iter().find_map(|(_, said)| match said {
             Said::Failed(failure) => Some(failure.clone()),
-            Said::Answer(_) | Said::Unusable(_) => None,
+            Said::Answer(_) | Said::Unusable(_) | Said::FailedAlone(_) => None,
         });
         let before = self.failing.take();
         let began_failing = failure.is_some() && before.is_none();
+        // Where it has answered others meanwhile, they are not held for longer and longer because of one.
+        let answers = said.iter().any(|(_, said)| matches!(said, Said::Answer(_)));
+        let before = before.filter(|_| !answers);
         self.failing = failure.map(|it| Failing::again(before.as_ref(), it, now));
         let mut woken = BTreeSet::new();
         for (question, said) in said {
@@ -251,32 +288,43 @@ impl Questions {
         self.turn += 1;
         let known = self.asked.get_key_value(&question);
         let known = known.map(|(known, _)| Arc::clone(known));
-        let answer = match said {
-            Said::Answer(answer) => Ok(answer),
-            Said::Unusable(why) => Err(why),
-            Said::Failed(failure) => {
-                let asked = known.and_then(|known| self.asked.get_mut(&known));
-                let Some(asked) = asked else {
-                    return BTreeSet::new();
-                };
-                asked.fail(failure, self.turn, now);
-                return asked.woken(&question, self.failing.as_ref(), now, false);
-            }
+        let (failure, alone) = match said {
+            Said::Answer(answer) => return self.take_answer(question, known, Ok(answer), now),
+            Said::Unusable(why) => return self.take_answer(question, known, Err(why), now),
+            Said::FailedAlone(failure) => (failure, true),
+            Said::Failed(failure) => (failure, false),
         };
+        let asked = known.and_then(|known| self.asked.get_mut(&known));
+        let Some(asked) = asked else {
+            return BTreeSet::new();
+        };
+        asked.fail((failure, alone), self.turn, now);
+        asked.woken(&question, self.failing.as_ref(), now, false)
+    }
+
+    fn take_answer(
+        &mut self,
+        question: Question,
+        known: Option<Arc<Question>>,
+        answer: Result<Option<Answer>, String>,
+        now: Timestamp,
+    ) -> BTreeSet<Work> {
         let Some(question) = known else {
             // Nobody wants to know any more.
             self.keep(&Arc::new(question), Answered::new(answer, None, now));
             return BTreeSet::new();
         };
-        let mut is_new = self.settle(&question, answer, now);
-        if !self.make_room() {
-            is_new = false;
-            let why = format!(
-                "the answers about this repository take more than {} MiB",
-                MOST_BYTES >> 20
-            );
-            self.settle(&question, Err(why), now);
-        }
+        let is_new = match self.settle(&question, answer, now) {
+            Ok(is_new) => is_new,
+            Err(why) => {
+                // There is always room for that.
+                let _ = self.settle(&question, Err(why), now);
+                if let Some(asked) = self.asked.get_mut(&question) {
+                    asked.is_refused = true;
+                }
+                false
+            }
+        };
         let failing = self.failing.as_ref();
         let asked = self.asked.get_mut(&question);
         let woken = asked.map(|asked| asked.woken(&question, failing, now, is_new));
@@ -284,24 +332,49 @@ impl Questions {
     }
 
     /// Notes the answer to a question that somebody asks. Returns whether it is another one than before.
+    ///
+    /// # Errors
+    /// There is no room for it.
     fn settle(
         &mut self,
         question: &Question,
         answer: Result<Option<Answer>, String>,
         now: Timestamp,
-    ) -> bool {
+    ) -> Result<bool, String> {
         let Some(asked) = self.asked.get_mut(question) else {
-            return false;
+            return Ok(false);
         };
-        let before = asked.answered.take();
+        let (before, of) = (asked.answered.take(), asked.of.take());
         let is_new = before.as_ref().is_none_or(|it| it.answer != answer);
+        let is_refusal = answer.is_err();
         let answered = Answered::new(answer, before.as_ref(), now);
-        self.bytes -= before.map_or(0, |it| it.size(question));
-        self.bytes += answered.size(question);
+        if let Some(before) = &before {
+            self.room.remove(of.as_ref(), before.size(question));
+        }
+        let size = answered.size(question);
+        let has_share = |by: &&Work| is_refusal || self.room.has_share(by, size);
+        let of = of.filter(|by| has_share(&by));
+        let of = of.or_else(|| asked.who.iter().find(has_share).cloned());
+        let Some(of) = of else {
+            let most = SHARE >> 20;
+            return Err(format!(
+                "its answers about this repository take more than {most} MiB"
+            ));
+        };
+        self.room.add(Some(&of), size);
         (asked.turn, asked.failing) = (self.turn, None);
+        (asked.of, asked.is_refused) = (Some(of), false);
         asked.next_at = answered.again(question).map(|wait| later(now, wait));
         asked.answered = Some(answered);
-        is_new
+        match is_refusal || self.make_room() {
+            true => Ok(is_new),
+            false => Err(format!(
+                "the answers about this repository take more than {} MiB, or those about all more than {} \
+                 MiB",
+                MOST_BYTES >> 20,
+                MOST_OF_ALL >> 20
+            )),
+        }
     }
 
     /// Who is told something else now than before.

@@ -8,8 +8,10 @@ use sluice_core::delivery::git_repository_access::report;
 use sluice_core::delivery::promotion_strategy::evidence::{Heads, Question, Sight};
 use sluice_core::delivery::pull_request::Failure;
 
+use super::Listed;
 use super::branches::Branches;
 use super::questions::Questions;
+use super::room::Whole;
 use crate::cluster::key::Work;
 
 /// A repository, as this process knows it.
@@ -30,6 +32,14 @@ struct Of {
 }
 
 impl Repository {
+    /// Its answers count together with those about all others.
+    pub(super) fn of(whole: Whole) -> Self {
+        Self {
+            questions: Questions::of(whole),
+            ..Self::default()
+        }
+    }
+
     /// Returns whether its access has to look.
     pub(super) fn need(&mut self, by: &Work, branches: BTreeSet<String>, now: Timestamp) -> bool {
         if self.needs.get(by) == Some(&branches) {
@@ -154,7 +164,7 @@ impl Repository {
     /// Returns who has to look again.
     pub(super) fn listed(
         &mut self,
-        listed: Result<Heads, Failure>,
+        listed: Result<Listed, Failure>,
         now: Timestamp,
     ) -> BTreeSet<Work> {
         let news = self.branches.listed(listed, now);

@@ -13,7 +13,7 @@ use sluice_core::delivery::promotion_strategy::evidence::{
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::GitRepositoryAccess;
 
-use super::{Repositories, Said};
+use super::{Listed, Repositories, Said};
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::clock::SetClock;
@@ -83,7 +83,7 @@ impl Scene {
     /// A list, from its begin to its end. Returns who is woken.
     fn list(&self, heads: &[(&str, &str)]) -> Vec<String> {
         self.room.begin_list(&access(), None);
-        names(self.room.listed(&access(), Ok(listed(heads))))
+        names(self.room.listed(&access(), Ok(listed(heads).into())))
     }
 
     /// The same, which fails.

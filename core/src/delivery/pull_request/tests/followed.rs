@@ -355,6 +355,21 @@ fn what_the_forge_shows_is_in_the_status() {
 }
 
 #[test]
+fn one_with_more_labels_than_are_read_counts_as_held_back() {
+    let mut scene = opened();
+    let Outcome::Seen(pull, fate) = seen(COMMIT) else {
+        panic!();
+    };
+    let many = Pull {
+        labels: vec!["other".to_owned()],
+        labels_cut: true,
+        ..pull
+    };
+    scene.over(look(true), Outcome::Seen(many, fate));
+    assert_eq!(scene.status().labels, ["other", "sluice/hold"]);
+}
+
+#[test]
 fn one_that_a_person_closes_is_left() {
     let mut scene = admitted();
     assert_eq!(

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the branches that somebody needs, or questions about commits. What goes out: where the
 //! branches point to, from one request; or the answers, one after another, until the forge fails or the time
-//! is over.
+//! is over. What is of no use because of what somebody has pushed says nothing of what else is asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,17 +16,19 @@ use tokio::time::Instant;
 
 use crate::act::forges::Failure;
 use crate::observe::clock::Clock;
-use crate::observe::repositories::{LONGEST_TEXT, Said};
+use crate::observe::repositories::{LONGEST_TEXT, Listed, Said};
 
+/// The most bytes of a message's beginning, and of its end.
+const LONGEST_PART: usize = 2 << 10;
 /// Where Git keeps branches.
 const BRANCHES: &str = "refs/heads/";
 
 /// What a repository can be asked.
 pub(super) trait Repository: Sync {
-    /// All references whose names begin with one of these, with what they point to.
+    /// The references with these names, with what they point to.
     fn references(
         &self,
-        prefixes: &[String],
+        names: &[String],
     ) -> impl Future<Output = Result<Vec<(String, String)>, ForgeError>> + Send;
 
     /// A commit. None: there is no such commit.
@@ -56,15 +58,33 @@ pub(super) trait Repository: Sync {
     ) -> impl Future<Output = Result<Vec<ForgeStatus>, ForgeError>> + Send;
 }
 
-/// Where the branches point to, and the notes.
+/// Where the branches point to, and the notes: by one request. Where that brings too much, because very much is
+/// called so at its beginning, by several: then those alone are not listed which bring it.
 pub(super) async fn list(
     repository: &impl Repository,
     branches: &BTreeSet<String>,
-) -> Result<Heads, Failure> {
+    until: Instant,
+) -> Result<Listed, Failure> {
     let names = branches.iter().map(|branch| format!("{BRANCHES}{branch}"));
-    let prefixes: Vec<_> = names.chain([NOTES.to_owned()]).collect();
+    let mut parts = vec![names.chain([NOTES.to_owned()]).collect::<Vec<_>>()];
+    let (mut found, mut too_many) = (Vec::new(), BTreeSet::new());
+    while let Some(mut part) = parts.pop() {
+        match repository.references(&part).await {
+            Err(error) if is_too_long(&error) => match part.as_slice() {
+                // They belong to everybody.
+                [name] if name == NOTES => return Err(error.into()),
+                [_] => too_many.extend(part),
+                _ if Instant::now() >= until => return Err(error.into()),
+                _ => {
+                    let rest = part.split_off(part.len() / 2);
+                    parts.extend([part, rest]);
+                }
+            },
+            more => found.extend(more?),
+        }
+    }
     let (mut heads, mut notes) = (BTreeMap::new(), None);
-    for (name, id) in repository.references(&prefixes).await? {
+    for (name, id) in found {
         // Others begin with the same text.
         match name.strip_prefix(BRANCHES) {
             Some(branch) if branches.contains(branch) => {
@@ -74,10 +94,27 @@ pub(super) async fn list(
             Some(_) | None => {}
         }
     }
-    Ok(Heads {
-        branches: heads,
-        notes,
+    let too_many = too_many.iter().filter_map(|it| it.strip_prefix(BRANCHES));
+    let unlisted = too_many.map(|branch| (branch.to_owned(), too_wide(branch)));
+    Ok(Listed {
+        heads: Heads {
+            branches: heads,
+            notes,
+        },
+        unlisted: unlisted.collect(),
     })
+}
+
+fn is_too_long(error: &ForgeError) -> bool {
+    let trouble = &error.trouble;
+    matches!(trouble, Trouble::Unanswered(EgressError::TooLong(_)))
+}
+
+fn too_wide(branch: &str) -> String {
+    format!(
+        "there are so many branches whose names begin with {branch} that they cannot be listed; delete some, \
+         or give it another name"
+    )
 }
 
 /// Answers questions in their order. None is begun after `until`, or after the forge has failed.
@@ -95,7 +132,7 @@ pub(super) async fn answer(
         }
         let answer = match ask(repository, &question, &mut notes).await {
             Ok(answer) => answer,
-            Err(error) => Said::Failed(Failure::from(error).at(clock.now())),
+            Err(error) => failed(error, clock),
         };
         let has_failed = matches!(answer, Said::Failed(_));
         said.push((question, answer));
@@ -104,6 +141,30 @@ pub(super) async fn answer(
         }
     }
     said
+}
+
+/// What follows from a failure: for what it was about, or for all that is asked.
+fn failed(error: ForgeError, clock: &dyn Clock) -> Said {
+    let trouble = &error.trouble;
+    let is_of_all = match trouble {
+        Trouble::Absent(Missing::Commit) => return Said::Answer(None),
+        Trouble::Unanswered(EgressError::TooLong(_))
+        | Trouble::CommitTooLong(_)
+        | Trouble::TooManyParents(_)
+        | Trouble::TooManyStatuses(_)
+        | Trouble::NotAFile => return Said::Unusable(trouble.to_string()),
+        Trouble::Unanswered(_)
+        | Trouble::Failed(_)
+        | Trouble::Unauthorized
+        | Trouble::NoRight(_)
+        | Trouble::RateLimited(_) => true,
+        _ => false,
+    };
+    let failure = Failure::from(error).at(clock.now());
+    match is_of_all {
+        true => Said::Failed(failure),
+        false => Said::FailedAlone(failure),
+    }
 }
 
 async fn ask(
@@ -142,13 +203,7 @@ async fn ask(
             None => Ok(None),
         },
     };
-    match answered {
-        Ok(answer) => Ok(Said::Answer(answer)),
-        Err(error) => match error.trouble {
-            Trouble::Absent(Missing::Commit) => Ok(Said::Answer(None)),
-            _ => Err(error),
-        },
-    }
+    answered.map(Said::Answer)
 }
 
 /// What a file says, which is called so.
@@ -173,14 +228,28 @@ fn text(name: &str, file: Result<Option<Vec<u8>>, ForgeError>) -> Result<Said, F
     }
 }
 
-/// A commit with a message that is not too long.
-fn cut(mut commit: Commit) -> Commit {
-    let mut end = commit.message.len().min(LONGEST_TEXT);
-    while !commit.message.is_char_boundary(end) {
-        end -= 1;
+/// A commit with a message that is not too long, which takes no more memory than it has to.
+fn cut(commit: Commit) -> Commit {
+    let message = shortened(&commit.message);
+    Commit { message, ..commit }
+}
+
+/// A message, of which a long one keeps the lines at its beginning and, with the trailers, those at its end.
+fn shortened(message: &str) -> String {
+    if message.len() <= 2 * LONGEST_PART {
+        return message.to_owned();
     }
-    commit.message.truncate(end);
-    commit
+    let is_boundary = |at: &usize| message.is_char_boundary(*at);
+    let begin = (0..=LONGEST_PART).rev().find(is_boundary);
+    let begin = message.get(..begin.unwrap_or_default()).unwrap_or_default();
+    // A first line that is too long by itself is cut.
+    let begin = begin.rsplit_once('\n').map_or(begin, |(lines, _)| lines);
+    // One more: it may end the line before.
+    let mut end = message.len() - LONGEST_PART - 1..message.len();
+    let end = end.find(is_boundary).and_then(|at| message.get(at..));
+    let end = end.and_then(|end| end.split_once('\n'));
+    let end = end.map_or("", |(_, lines)| lines);
+    [begin, end].join("\n")
 }
 
 /// How many folders deep the notes are that were found last. Git puts notes into folders once there are many.
@@ -226,8 +295,8 @@ fn path(of: &str, depth: usize) -> String {
 }
 
 impl Repository for Forge {
-    async fn references(&self, prefixes: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
-        let found = Forge::references(self, prefixes).await?.into_iter();
+    async fn references(&self, names: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
+        let found = self.named(names).await?.into_iter();
         Ok(found.map(|it| (it.name, it.id.to_string())).collect())
     }
 

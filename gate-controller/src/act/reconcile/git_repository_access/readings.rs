@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sluice_core::delivery::git_repository_access::report::Known;
-use sluice_core::delivery::promotion_strategy::evidence::{Heads, Question};
+use sluice_core::delivery::promotion_strategy::evidence::Question;
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::GitRepositoryAccess;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use crate::act::waker::Waker;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::lease::Leadership;
-use crate::observe::repositories::{Repositories, Said};
+use crate::observe::repositories::{Listed, Repositories, Said};
 
 /// After so long no further question is begun, so that the errand ends before it is ended.
 const BEGINS: Duration = Duration::from_secs(40);
@@ -36,7 +36,7 @@ pub(super) enum Reading {
 
 #[derive(Clone, Debug)]
 enum Brought {
-    Heads(Result<Heads, Failure>),
+    Heads(Result<Listed, Failure>),
     Answers(Result<Vec<(Question, Said)>, Failure>),
 }
 
@@ -98,8 +98,9 @@ impl Readings {
         let (at, of) = (Located::by(object), work(&key));
         let host = at.host();
         let run = |_: Term| async move {
+            let until = Instant::now() + BEGINS;
             let listed = match forges.open(&at, clock.now()).await {
-                Ok(forge) => reading::list(&forge, &branches).await,
+                Ok(forge) => reading::list(&forge, &branches, until).await,
                 Err(failure) => Err(failure),
             };
             Brought::Heads(listed.map_err(|failure| failure.at(clock.now())))

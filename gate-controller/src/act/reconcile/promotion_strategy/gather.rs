@@ -102,32 +102,44 @@ fn surroundings(
     }
 }
 
-/// An older strategy that promotes to the same branch of the same repository.
+/// An older strategy that promotes to the same branch of the same repository, and may. Of one in another
+/// namespace no name is told.
 fn owner_of(
     world: &World,
     key: &ObjectKey,
     object: &PromotionStrategy,
     branch: &str,
 ) -> Option<String> {
-    let access = super::access_of(key, &object.spec.repo_ref);
     let age = |object: &PromotionStrategy, key: &ObjectKey| {
         let created = object.metadata.creation_timestamp.as_ref().map(|it| it.0);
         (created, key.clone())
     };
     let own = age(object, key);
+    let is_older = |it: &ObjectKey, other: &PromotionStrategy| {
+        let mut branches = other.spec.environments.iter();
+        other.metadata.deletion_timestamp.is_none()
+            && !other.spec.suspend
+            && branches.any(|it| it.branch == branch)
+            && age(other, it) < own
+            && self::access(world, it, other) == Access::Ready
+    };
+    let access = super::access_of(key, &object.spec.repo_ref);
+    let owns = |it: &Work| {
+        let other = world.promotion_strategies.get(it.key.borrowed());
+        let other = other.as_ref().and_then(Seen::object);
+        other.is_some_and(|other| {
+            super::access_of(&it.key, &other.spec.repo_ref) == access && is_older(&it.key, other)
+        })
+    };
     let others = world.interested(&access).into_iter();
     let others = others.filter(|it| it.kind == Kind::PromotionStrategy && it.key != *key);
-    let older = others.filter(|it| {
-        let other = world.promotion_strategies.get(it.key.borrowed());
-        other.as_ref().and_then(Seen::object).is_some_and(|other| {
-            let mut branches = other.spec.environments.iter();
-            other.metadata.deletion_timestamp.is_none()
-                && super::access_of(&it.key, &other.spec.repo_ref) == access
-                && branches.any(|it| it.branch == branch)
-                && age(other, &it.key) < own
-        })
-    });
-    older.map(|it| it.key).min().map(|key| key.to_string())
+    let older = others.filter(owns);
+    let older = older.map(|it| (it.key.namespace != key.namespace, it.key));
+    let (is_elsewhere, oldest) = older.min()?;
+    Some(match is_elsewhere {
+        true => "of another namespace".to_owned(),
+        false => oldest.to_string(),
+    })
 }
 
 /// Whether an object of that name names the same access as the strategy.
@@ -181,3 +193,6 @@ fn seen_kustomizations(
     });
     named.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,18 +147,19 @@ impl AtForges {
         self.errands.keep(&work, |_| false);
         let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
         let (lists, world) = (Arc::clone(&self.lists), Arc::clone(&context.world));
-        let host = located(&world, key, &object).map_or_else(|_| String::new(), |at| at.host());
+        let host =
+            located(&world, key, &object, &task).map_or_else(|_| String::new(), |at| at.host());
         let (errand, key) = (task.clone(), key.clone());
         let is_urgent = task.withdraws();
         let run = |term: Term| async move {
             // It may have waited for others.
-            let at = match located(&world, &key, &object) {
+            let at = match located(&world, &key, &object, &task) {
                 Ok(at) => at,
                 Err(failure) => return Outcome::Failed(failure.at(clock.now())),
             };
             let may_act = || {
                 let may_act = term.may_act();
-                let is_allowed = located(&world, &key, &object).is_ok_and(|now| now == at);
+                let is_allowed = located(&world, &key, &object, &task).is_ok_and(|now| now == at);
                 may_act.filter(|_| is_allowed && is_still_ordered(&world, &key, &object, &task))
             };
             let (lists, clock) = (&lists, clock.as_ref());
@@ -190,10 +191,20 @@ pub(super) fn is_still_ordered(
     }
 }
 
-/// Where its repository is, as its namespace may use it now.
-fn located(world: &World, key: &ObjectKey, object: &PullRequest) -> Result<Located, Unlocated> {
+/// Where its repository is, as its namespace may use it now for this task: to merge into the target branch, and
+/// to join that branch into the source branch.
+fn located(
+    world: &World,
+    key: &ObjectKey,
+    object: &PullRequest,
+    task: &Task,
+) -> Result<Located, Unlocated> {
     let spec = &object.spec;
-    Located::find(world, &key.namespace, &spec.repository, &spec.target_branch)
+    let find = |branch: &str| Located::find(world, &key.namespace, &spec.repository, branch);
+    if matches!(task, Task::Join(_)) {
+        find(&spec.source_branch)?;
+    }
+    find(&spec.target_branch)
 }
 
 /// Opens the way to the forge, unless a list that is known says enough.

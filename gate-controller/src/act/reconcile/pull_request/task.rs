@@ -229,6 +229,7 @@ fn shown(pull: Pull) -> Seen {
         url: pull.url,
         draft: pull.draft,
         labels: pull.labels,
+        labels_cut: pull.labels_cut,
         mergeable,
     }
 }

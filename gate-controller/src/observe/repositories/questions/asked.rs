@@ -25,6 +25,12 @@ pub(super) struct Asked {
     pub(super) next_at: Option<Timestamp>,
     pub(super) answered: Option<Answered>,
     pub(super) failing: Option<Failing>,
+    /// Whether that says nothing of others.
+    pub(super) fails_alone: bool,
+    /// In whose share the answer is.
+    pub(super) of: Option<Work>,
+    /// Whether the answer was dropped because there was no room for it.
+    pub(super) is_refused: bool,
     /// What those are told who ask.
     pub(super) shown: Shown,
 }
@@ -48,9 +54,9 @@ pub(super) enum Shown {
 }
 
 impl Asked {
-    /// The forge has failed. Others take their turn before it is asked again.
-    pub(super) fn fail(&mut self, failure: Failure, turn: u64, now: Timestamp) {
-        self.turn = turn;
+    /// The forge has failed, for this one alone or altogether. Others take their turn before it is asked again.
+    pub(super) fn fail(&mut self, (failure, alone): (Failure, bool), turn: u64, now: Timestamp) {
+        (self.turn, self.fails_alone) = (turn, alone);
         let failing = Failing::again(self.failing.as_ref(), failure, now);
         self.next_at = Some(failing.next_at(now));
         self.failing = Some(failing);
@@ -161,7 +167,7 @@ impl Answered {
     pub(super) fn size(&self, question: &Question) -> usize {
         match &self.answer {
             Ok(answer) => size(question, answer.as_ref()),
-            Err(why) => size(question, None) + why.len(),
+            Err(why) => size(question, None) + why.capacity(),
         }
     }
 }

@@ -270,33 +270,171 @@ fn only_so_many_answers_are_kept_that_nobody_asks_for() {
 }
 
 #[test]
-fn answers_take_a_bounded_amount_of_memory() {
+fn what_fails_of_one_question_holds_no_other() {
     let scene = Scene::new();
-    let long = Said::Answer(Some(commit("x".repeat(64 << 10))));
-    let question = |n: usize| Question::Commit(n.to_string());
-    // Nobody asks for these any more.
-    for n in 0..300 {
-        scene.ask("one", &[question(n)]);
-        scene.answer(&long);
+    scene.ask("one", &[metadata("a")]);
+    scene.ask("other", &[metadata("b"), metadata("c")]);
+    let begun = scene.room.begin_questions(&access());
+    let alone = Said::FailedAlone(Failure::new(Word::Unanswered, "it is not understood"));
+    let said = [(begun[0].clone(), alone), (begun[1].clone(), text("{}"))];
+    let woken = scene.room.answered(&access(), Ok(said.into()));
+    assert_eq!(names(woken), ["one", "other"]);
+    let why = "it is not understood".to_owned();
+    assert_eq!(scene.sight(&metadata("a")), Sight::Failed(why));
+    assert_eq!(scene.sight(&metadata("c")), Sight::Pending);
+    // The other one is asked at once, and the access is not said to fail.
+    assert_eq!(next_in(&scene, 0), Some(0));
+    assert_eq!(scene.known().questions.failing, None);
+    let (asked, _) = scene.answer(&text("{}"));
+    assert_eq!(asked, [metadata("c")]);
+    assert_eq!(next_in(&scene, 0), Some(10));
+    scene.pass(10);
+    scene.answer(&text("{}"));
+    assert!(matches!(scene.sight(&metadata("a")), Sight::Known(_)));
+}
+
+#[test]
+fn one_question_that_always_fails_holds_others_for_a_short_time_alone() {
+    let scene = Scene::new();
+    scene.ask("one", &[metadata("bad")]);
+    scene.answer(&failed(Word::Unanswered));
+    for n in 1..10 {
+        let second = n * 400;
+        scene.pass(second);
+        let other = metadata(n.to_string());
+        scene.ask("one", &[metadata("bad"), other.clone()]);
+        let begun = scene.room.begin_questions(&access());
+        let said = [
+            (other, text("{}")),
+            (metadata("bad"), failed(Word::Unanswered)),
+        ];
+        assert_eq!(begun.len(), 2);
+        scene.room.answered(&access(), Ok(said.into()));
+        scene.ask("one", &[metadata("bad"), metadata("next")]);
+        assert_eq!(next_in(&scene, second), Some(10));
     }
-    let known = |n: usize| matches!(scene.sight(&question(n)), Sight::Known(_));
-    let kept = (0..300).filter(|n| known(*n)).count();
+}
+
+/// The answer to every question that is due.
+fn answer_all(scene: &Scene, said: &Said) {
+    while !scene.answer(said).0.is_empty() {}
+}
+
+fn long() -> Said {
+    Said::Answer(Some(commit("x".repeat(64 << 10))))
+}
+
+fn of_commit(n: usize) -> Question {
+    Question::Commit(n.to_string())
+}
+
+fn known(scene: &Scene, numbers: std::ops::Range<usize>) -> usize {
+    let known = |n: &usize| matches!(scene.sight(&of_commit(*n)), Sight::Known(_));
+    numbers.filter(known).count()
+}
+
+#[test]
+fn answers_that_nobody_asks_for_take_a_bounded_amount_of_memory() {
+    let scene = Scene::new();
+    for n in 0..300 {
+        scene.ask("one", &[of_commit(n)]);
+        scene.answer(&long());
+    }
+    let kept = known(&scene, 0..300);
     assert!((240..=256).contains(&kept), "{kept}");
-    assert!(known(299) && !known(0));
-    // Somebody asks for all of them: what does not fit is said.
-    let all: Vec<_> = (1_000..1_300).map(question).collect();
+    assert_eq!((known(&scene, 299..300), known(&scene, 0..1)), (1, 0));
+}
+
+/// Whoever asks much must not take the room of others.
+#[test]
+fn each_who_asks_has_a_share_of_the_memory() {
+    let scene = Scene::new();
+    let all: Vec<_> = (0..100).map(of_commit).collect();
     scene.ask("one", &all);
-    while !scene.answer(&long).0.is_empty() {}
-    let kept = (1_000..1_300).filter(|n| known(*n)).count();
-    assert!((240..=256).contains(&kept), "{kept}");
-    assert_eq!(
-        scene.sight(&question(1_299)),
-        Sight::Failed("the answers about this repository take more than 16 MiB".to_owned())
-    );
-    assert!((0..300).all(|n| !known(n)));
-    // There is room again.
+    answer_all(&scene, &long());
+    let kept = known(&scene, 0..100);
+    assert!((60..=64).contains(&kept), "{kept}");
+    let why = "its answers about this repository take more than 4 MiB".to_owned();
+    assert_eq!(scene.sight(&of_commit(99)), Sight::Failed(why.clone()));
+    // The next one has a share of its own, also for what the first one asks.
+    scene.ask("other", &[of_commit(99), of_commit(200)]);
+    answer_all(&scene, &long());
+    assert_eq!((known(&scene, 99..100), known(&scene, 200..201)), (1, 1));
+    // What it leaves to the first one still counts, and there is room again.
+    scene.ask("other", &[]);
+    assert_eq!(known(&scene, 99..100), 1);
     scene.ask("one", &all[..1]);
-    scene.ask("one", &[question(1_299)]);
-    scene.answer(&long);
-    assert!(known(1_299));
+    scene.ask("one", &[of_commit(300)]);
+    answer_all(&scene, &long());
+    assert_eq!(known(&scene, 300..301), 1);
+}
+
+#[test]
+fn answers_that_are_asked_for_take_a_bounded_amount_of_memory() {
+    let scene = Scene::new();
+    for who in 0..6 {
+        let from = who * 100;
+        let all: Vec<_> = (from..from + 60).map(of_commit).collect();
+        scene.ask(&who.to_string(), &all);
+        answer_all(&scene, &long());
+    }
+    let kept = known(&scene, 0..600);
+    assert!((240..=256).contains(&kept), "{kept}");
+    let Sight::Failed(why) = scene.sight(&of_commit(559)) else {
+        panic!("it is known");
+    };
+    assert!(why.contains("take more than 16 MiB"), "{why}");
+}
+
+#[test]
+fn the_answers_about_all_repositories_take_a_bounded_amount_of_memory() {
+    let scene = Scene::new();
+    let place = |of: usize| -> ObjectKey {
+        let name = format!("shop-{of}");
+        let namespace = "apps";
+        KeyRef {
+            namespace,
+            name: &name,
+        }
+        .into()
+    };
+    let answer = |of: usize| {
+        let access = place(of);
+        loop {
+            let begun = scene.room.begin_questions(&access);
+            if begun.is_empty() {
+                break;
+            }
+            let said = begun.into_iter().map(|it| (it, long()));
+            scene.room.answered(&access, Ok(said.collect()));
+        }
+    };
+    let known = |of: usize| {
+        let seen = scene.room.of(&place(of), &strategy("one"));
+        let all = (0..240).map(of_commit);
+        all.filter(|it| matches!(seen.answer(it), Sight::Known(_)))
+            .count()
+    };
+    // Of the first ones nobody wants to know anything any more.
+    for of in 0..8 {
+        for who in 0..4 {
+            let all = (who * 60..who * 60 + 60).map(of_commit);
+            scene.room.ask(&place(of), &strategy(&who.to_string()), all);
+        }
+        answer(of);
+        if of < 4 {
+            assert_eq!(known(of), 240);
+            for who in 0..4 {
+                scene.room.ask(&place(of), &strategy(&who.to_string()), []);
+            }
+        }
+    }
+    let all: Vec<_> = (0..8).map(known).collect();
+    let kept: usize = all.iter().sum();
+    assert!((900..=1_024).contains(&kept), "{all:?}");
+    // Others were dropped for what somebody asks for.
+    assert!(all[4..].iter().all(|known| *known == 240), "{all:?}");
+    // Nothing is left of it.
+    scene.room.clear();
+    assert_eq!(scene.room.whole.bytes(), 0);
 }

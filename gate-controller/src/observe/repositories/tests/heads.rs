@@ -43,7 +43,9 @@ fn many_need_a_repository_and_one_list_does_for_all() {
     assert_eq!(scene.wakes(), 0);
     scene.need("other", &["else"]);
     assert_eq!(scene.wakes(), 1);
-    let woken = scene.room.listed(&access(), Ok(listed(&[("main", "a")])));
+    let woken = scene
+        .room
+        .listed(&access(), Ok(listed(&[("main", "a")]).into()));
     assert_eq!(woken.len(), 502);
     assert_eq!(scene.heads("other"), Sight::Pending);
     // They say it again at each look.
@@ -89,7 +91,9 @@ fn a_wish_for_a_fresh_list_is_met_by_one_that_is_begun_later() {
     scene.room.list_now(&access());
     scene.room.list_now(&access());
     assert_eq!(scene.wakes(), 1);
-    scene.room.listed(&access(), Ok(listed(&[("dev", "a")])));
+    scene
+        .room
+        .listed(&access(), Ok(listed(&[("dev", "a")]).into()));
     let list = scene.known().list;
     assert_eq!((list.wanted_at, list.listed_at), (Some(at(5)), Some(at(0))));
     assert_eq!(list.handled.as_deref(), Some("please"));
@@ -109,7 +113,7 @@ fn a_request_is_answered_by_a_list_that_succeeds() {
     assert_eq!(list.requested.as_deref(), Some("please"));
     assert_eq!(list.handled, None);
     begin();
-    scene.room.listed(&access(), Ok(listed(&[])));
+    scene.room.listed(&access(), Ok(listed(&[]).into()));
     assert_eq!(scene.known().list.handled.as_deref(), Some("please"));
 }
 
@@ -166,4 +170,30 @@ fn a_list_that_does_not_come_is_missed() {
     assert_eq!(names(scene.room.outdated(&access())), ["one"]);
     let why = "its branches were not listed for too long";
     assert_eq!(scene.heads("one"), Sight::Failed(why.to_owned()));
+}
+
+/// Others may push so many branches whose names begin alike that one cannot be listed.
+#[test]
+fn a_branch_that_cannot_be_listed_stops_those_alone_who_need_it() {
+    let scene = Scene::new();
+    scene.need("one", &["main", "r"]);
+    scene.need("other", &["main"]);
+    let list = |unlisted: &[&str]| {
+        scene.room.begin_list(&access(), None);
+        let why = |branch: &&str| ((*branch).to_owned(), "there are too many".to_owned());
+        let found = Listed {
+            heads: listed(&[("main", "a")]),
+            unlisted: unlisted.iter().map(why).collect(),
+        };
+        names(scene.room.listed(&access(), Ok(found)))
+    };
+    assert_eq!(list(&[]), ["one", "other"]);
+    assert_eq!(list(&["r"]), ["one"]);
+    let why = "there are too many".to_owned();
+    assert_eq!(scene.heads("one"), Sight::Failed(why));
+    assert!(matches!(scene.heads("other"), Sight::Known(_)));
+    assert_eq!(list(&["r"]), nothing());
+    assert_eq!(scene.known().list.failing, None);
+    assert_eq!(list(&[]), ["one"]);
+    assert!(matches!(scene.heads("one"), Sight::Known(_)));
 }

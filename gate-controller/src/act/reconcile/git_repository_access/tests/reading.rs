@@ -8,7 +8,7 @@ use sluice_core::delivery::promotion_strategy::evidence::{
 };
 use sluice_core::delivery::pull_request::Word;
 use sluice_egress::EgressError;
-use sluice_forges::{FilePath, ForgeError, Missing, Sha, Trouble};
+use sluice_forges::{FilePath, ForgeError, Missing, Sha, Trouble, Wait};
 use tokio::time::Instant;
 
 use super::*;
@@ -19,8 +19,12 @@ use crate::observe::repositories::{LONGEST_TEXT, Said};
 #[derive(Default)]
 struct Played {
     references: Vec<(String, String)>,
+    /// What begins with these names is too much to be listed.
+    wide: Vec<String>,
     files: HashMap<(String, String), Result<Vec<u8>, Trouble>>,
     contains: Option<Trouble>,
+    commit: Option<Result<String, Trouble>>,
+    statuses: Option<Trouble>,
     asked: Mutex<Vec<String>>,
 }
 
@@ -64,18 +68,27 @@ fn error(trouble: Trouble) -> ForgeError {
 }
 
 impl Repository for Played {
-    async fn references(&self, prefixes: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
-        self.note(prefixes.join(" "));
-        Ok(self.references.clone())
+    async fn references(&self, names: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
+        self.note(names.join(" "));
+        if names.iter().any(|name| self.wide.contains(name)) {
+            return Err(error(Trouble::Unanswered(EgressError::TooLong(8 << 20))));
+        }
+        let found = self.references.iter();
+        let found = found.filter(|(name, _)| names.iter().any(|it| name.starts_with(it)));
+        Ok(found.cloned().collect())
     }
 
     async fn commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
         self.note(format!("commit {commit}"));
+        let message = self.commit.clone().unwrap_or(Ok(String::new()));
+        let mut message = message.map_err(error)?;
+        // As of one that was cut.
+        message.reserve(1 << 20);
         Ok(Some(Commit {
             tree: sha('7'),
             parents: Vec::new(),
             at: Timestamp::UNIX_EPOCH,
-            message: "ü".repeat(LONGEST_TEXT),
+            message,
         }))
     }
 
@@ -97,7 +110,10 @@ impl Repository for Played {
     }
 
     async fn statuses(&self, _: &Sha) -> Result<Vec<ForgeStatus>, ForgeError> {
-        Ok(Vec::new())
+        match &self.statuses {
+            Some(trouble) => Err(error(trouble.clone())),
+            None => Ok(Vec::new()),
+        }
     }
 }
 
@@ -120,19 +136,57 @@ async fn branches_and_notes_are_listed_by_one_request() {
         ..Played::default()
     };
     let names = ["env/prod", "env/prod-next", "env/gone"].map(str::to_owned);
-    let heads = list(&played, &names.clone().into()).await.unwrap();
+    let heads = list(&played, &names.clone().into(), soon()).await.unwrap();
     let [prod, next, _] = names;
     let expected = Heads {
         branches: [(prod, sha('a')), (next, sha('b'))].into(),
         notes: Some(sha('d')),
     };
-    assert_eq!(heads, expected);
+    assert_eq!(heads, expected.into());
     assert_eq!(
         played.asked(),
         [
             "refs/heads/env/gone refs/heads/env/prod refs/heads/env/prod-next \
           refs/notes/hydrator.metadata"
         ]
+    );
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(30)
+}
+
+#[tokio::test]
+async fn a_branch_with_too_many_beside_it_is_left_out_of_the_list() {
+    let names = ["env/dev", "env/prod", "env/test", "r"].map(str::to_owned);
+    let reference = |name: &str| (name.to_owned(), sha('a'));
+    let list = async |wide: &[&str]| {
+        let played = Played {
+            references: vec![
+                reference("refs/heads/env/prod"),
+                reference("refs/heads/r"),
+                reference(NOTES),
+            ],
+            wide: wide.iter().map(|it| (*it).to_owned()).collect(),
+            ..Played::default()
+        };
+        let listed = list(&played, &names.clone().into(), soon()).await;
+        (listed, played.asked().len())
+    };
+    let (listed, asked) = list(&["refs/heads/r"]).await;
+    let listed = listed.unwrap();
+    assert_eq!(
+        listed.heads.branches,
+        [("env/prod".to_owned(), sha('a'))].into()
+    );
+    assert_eq!(listed.heads.notes, Some(sha('a')));
+    assert!(listed.unlisted.keys().eq(["r"]), "{listed:?}");
+    assert!((4..=7).contains(&asked), "{asked}");
+    // Notes are of all.
+    let (listed, _) = list(&[NOTES]).await;
+    assert_eq!(
+        listed.unwrap_err().at(Timestamp::UNIX_EPOCH).word,
+        Word::Unanswered
     );
 }
 
@@ -200,13 +254,90 @@ async fn a_note_is_found_in_whichever_folder_it_is() {
 }
 
 #[tokio::test]
-async fn a_message_is_cut_between_characters() {
-    let played = Played::default();
-    let said = played.says(Question::Commit(sha('a'))).await;
-    let Said::Answer(Some(Answer::Commit(commit))) = said else {
-        panic!("{said:?}");
+async fn of_a_long_message_the_first_and_the_last_lines_are_kept() {
+    let kept = async |message: &str| {
+        let played = Played {
+            commit: Some(Ok(message.to_owned())),
+            ..Played::default()
+        };
+        let said = played.says(Question::Commit(sha('a'))).await;
+        let Said::Answer(Some(Answer::Commit(commit))) = said else {
+            panic!("{said:?}");
+        };
+        // Nothing of the rest is held.
+        assert_eq!(commit.message.capacity(), commit.message.len());
+        commit.message.clone()
     };
-    assert_eq!(commit.message.len(), LONGEST_TEXT);
+    let short = format!("Promote\n\n{}\n", "x".repeat(4_000));
+    assert_eq!(kept(&short).await, short);
+    let lines = "ü line\n".repeat(10_000);
+    let long = kept(&format!("Promote\n\n{lines}\nSluice-Key: 1\n")).await;
+    assert!((4_000..=4_097).contains(&long.len()), "{}", long.len());
+    assert!(long.starts_with("Promote\n\nü line\n"));
+    assert!(long.ends_with("ü line\n\nSluice-Key: 1\n"));
+    let whole = |line: &str| matches!(line, "Promote" | "" | "ü line" | "Sluice-Key: 1");
+    assert!(long.lines().all(whole));
+    // Lines that are too long by themselves: the first one is cut, and the last one left out.
+    let long = kept(&"ü".repeat(10_000)).await;
+    assert_eq!(long, format!("{}\n", "ü".repeat(1_024)));
+    let long = kept(&format!("a{}\nKey: 1", "ü".repeat(10_000))).await;
+    assert_eq!(long, format!("a{}\nKey: 1", "ü".repeat(1_023)));
+}
+
+/// Whoever pushes must not stop what else is asked about the repository.
+#[tokio::test]
+async fn what_is_pushed_makes_one_question_useless_and_no_other() {
+    let answers = async |played: Played| {
+        let questions = [
+            Question::Commit(sha('a')),
+            Question::Statuses(sha('a')),
+            contains(),
+            Question::Metadata(sha('a')),
+        ];
+        played.answers(questions.into()).await
+    };
+    let too_long = || Trouble::Unanswered(EgressError::TooLong(1 << 20));
+    for (commit, statuses) in [
+        (Trouble::CommitTooLong(256), Trouble::TooManyStatuses(100)),
+        (Trouble::TooManyParents(16), too_long()),
+    ] {
+        let expected = [&commit, &statuses].map(|it| Said::Unusable(it.to_string()));
+        let said = answers(Played {
+            commit: Some(Err(commit)),
+            statuses: Some(statuses),
+            contains: Some(Trouble::Absent(Missing::Commit)),
+            ..Played::default().with('a', METADATA, Ok(b"\xff"))
+        });
+        let said = said.await;
+        assert_eq!(said[..2], expected);
+        assert_eq!(said[2], Said::Answer(None));
+        assert!(matches!(said[3], Said::Unusable(_)), "{said:?}");
+    }
+    // A commit that nobody understands is tried again, and the others are answered.
+    let said = answers(Played {
+        commit: Some(Err(Trouble::NotUnderstood("committer".to_owned()))),
+        ..Played::default()
+    });
+    let said = said.await;
+    assert!(matches!(said[0], Said::FailedAlone(_)), "{said:?}");
+    assert_eq!(said.len(), 4);
+    for trouble in [
+        too_long_to_wait(),
+        Trouble::Failed(503),
+        Trouble::Unauthorized,
+        Trouble::RateLimited(Wait::Unsaid),
+    ] {
+        let said = answers(Played {
+            commit: Some(Err(trouble)),
+            ..Played::default()
+        });
+        let said = said.await;
+        assert!(matches!(said[..], [Said::Failed(_)]), "{said:?}");
+    }
+}
+
+fn too_long_to_wait() -> Trouble {
+    Trouble::Unanswered(EgressError::Broken)
 }
 
 #[tokio::test]

@@ -25,7 +25,9 @@ impl Job<'_> {
             return Ok(Some(Outcome::NoPull));
         };
         let mut labels = pull.labels.iter();
-        match pull.draft || labels.any(|label| Some(label.as_str()) == hold_label) {
+        let is_labelled = labels.any(|label| Some(label.as_str()) == hold_label);
+        let may_be_labelled = pull.labels_cut && hold_label.is_some();
+        match pull.draft || is_labelled || may_be_labelled {
             true => Ok(Some(self.seen(pull, None).await?)),
             false => Ok(None),
         }

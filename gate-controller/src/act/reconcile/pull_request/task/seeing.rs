@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sluice_core::delivery::pull_request::{Fate, Outcome};
-use sluice_forges::{Pull, PullState, Sha, Trouble};
+use sluice_forges::{Branch, ForgeError, Pull, PullState, Sha, Trouble};
 
 use super::{Job, Stopped, shown};
 use crate::act::reconcile::pull_request::lists::{Key, Open};
@@ -31,31 +31,27 @@ impl Job<'_> {
     /// The pull request of our branches. Of a branch that somebody else pushes to there may have been many: the
     /// oldest one that is open.
     pub(super) async fn find(&self) -> Result<Option<Pull>, Stopped> {
+        let (head, base) = (&self.head, &self.base);
+        let alone = self.forge().find(head, base);
         match self.is_followed() {
-            true => Ok(self.oldest(self.forge().open_pulls(&self.base).await?)),
-            false => Ok(self.forge().find(&self.head, &self.base).await?),
+            true => {
+                let listed = self.forge().open_pulls(base).await;
+                let newest = self.forge().newest(head.as_str(), base);
+                Ok(open_one((head, base), listed, alone, newest).await?)
+            }
+            false => Ok(alone.await?),
         }
     }
 
     /// Of those that are listed the oldest open one of our branches.
     pub(super) fn oldest(&self, listed: Vec<Pull>) -> Option<Pull> {
-        let is_ours = |pull: &Pull| {
-            pull.own
-                && pull.head == self.head.as_str()
-                && pull.base == self.base.as_str()
-                && matches!(pull.state, PullState::Open { .. })
-        };
-        let ours = listed.into_iter().filter(is_ours);
-        ours.min_by_key(|pull| pull.number)
+        oldest((&self.head, &self.base), listed)
     }
 
     /// All open ones into the target branch. None: there are more than can be listed, so that each is asked
     /// about alone.
     pub(super) async fn listed(&self) -> Result<Option<Vec<Pull>>, Stopped> {
-        match self.forge().open_pulls(&self.base).await {
-            Err(error) if matches!(error.trouble, Trouble::TooMany(_)) => Ok(None),
-            listed => Ok(Some(listed?)),
-        }
+        Ok(unless_too_many(self.forge().open_pulls(&self.base).await)?)
     }
 
     /// Asked about alone. One of our commit that is open and has nothing left to merge is closed. One of a
@@ -120,6 +116,44 @@ impl Open {
     }
 }
 
+/// The oldest open one of these branches: among all that are listed; where there are too many, as others may
+/// have opened them, the one that the forge finds by its branches, or the newest.
+async fn open_one(
+    of: (&Branch, &Branch),
+    listed: Result<Vec<Pull>, ForgeError>,
+    alone: impl Future<Output = Result<Option<Pull>, ForgeError>>,
+    newest: impl Future<Output = Result<Option<Pull>, ForgeError>>,
+) -> Result<Option<Pull>, ForgeError> {
+    if let Some(listed) = unless_too_many(listed)? {
+        return Ok(oldest(of, listed));
+    }
+    let found = oldest(of, alone.await?.into_iter().collect());
+    match found {
+        Some(found) => Ok(Some(found)),
+        // Gitea finds the oldest of all, which may be closed.
+        None => Ok(oldest(of, newest.await?.into_iter().collect())),
+    }
+}
+
+fn oldest((head, base): (&Branch, &Branch), listed: Vec<Pull>) -> Option<Pull> {
+    let is_ours = |pull: &Pull| {
+        pull.own
+            && pull.head == head.as_str()
+            && pull.base == base.as_str()
+            && matches!(pull.state, PullState::Open { .. })
+    };
+    let ours = listed.into_iter().filter(is_ours);
+    ours.min_by_key(|pull| pull.number)
+}
+
+/// None: there are more than can be listed.
+fn unless_too_many(listed: Result<Vec<Pull>, ForgeError>) -> Result<Option<Vec<Pull>>, ForgeError> {
+    match listed {
+        Err(error) if matches!(error.trouble, Trouble::TooMany(_)) => Ok(None),
+        listed => listed.map(Some),
+    }
+}
+
 fn open(pull: Pull) -> Option<(u64, Open)> {
     let (number, head) = match &pull.state {
         PullState::Open { head, .. } if pull.own => (pull.number, head.to_string()),
@@ -127,4 +161,74 @@ fn open(pull: Pull) -> Option<(u64, Open)> {
     };
     let pull = shown(pull);
     Some((number, Open { pull, head }))
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_forges::Mergeable;
+
+    use super::*;
+
+    fn branches() -> (Branch, Branch) {
+        let branch = |name| Branch::parse(name).unwrap();
+        (branch("env/prod-next"), branch("env/prod"))
+    }
+
+    fn pull(number: u64, is_open: bool) -> Pull {
+        let (head, base) = branches();
+        let open = PullState::Open {
+            head: Sha::parse(&"a".repeat(40)).unwrap(),
+            mergeable: Mergeable::Unknown,
+        };
+        Pull {
+            number,
+            url: String::new(),
+            title: String::new(),
+            body: String::new(),
+            head: head.as_str().to_owned(),
+            base: base.as_str().to_owned(),
+            own: true,
+            draft: false,
+            labels: Vec::new(),
+            labels_cut: false,
+            state: if is_open { open } else { PullState::Closed },
+        }
+    }
+
+    fn error(trouble: Trouble) -> ForgeError {
+        ForgeError {
+            host: "git.example.com".to_owned(),
+            operation: "list the open pull requests",
+            trouble,
+        }
+    }
+
+    /// The number of the one that is found.
+    async fn found(
+        listed: Result<Vec<Pull>, Trouble>,
+        alone: Option<Pull>,
+        newest: Option<Pull>,
+    ) -> Result<Option<u64>, ForgeError> {
+        let (head, base) = branches();
+        let listed = listed.map_err(error);
+        let found = open_one((&head, &base), listed, async { Ok(alone) }, async {
+            Ok(newest)
+        });
+        Ok(found.await?.map(|pull| pull.number))
+    }
+
+    #[tokio::test]
+    async fn where_others_have_opened_too_many_it_is_found_alone() {
+        let listed = Ok(vec![pull(9, true), pull(7, true), pull(6, false)]);
+        assert_eq!(found(listed, None, None).await, Ok(Some(7)));
+        let many = || Err(Trouble::TooMany(2_000));
+        assert_eq!(found(many(), Some(pull(7, true)), None).await, Ok(Some(7)));
+        let (old, new) = (Some(pull(7, false)), Some(pull(9, true)));
+        assert_eq!(found(many(), old.clone(), new).await, Ok(Some(9)));
+        let mut other = pull(9, true);
+        other.head.push_str("-2");
+        assert_eq!(found(many(), old, Some(other)).await, Ok(None));
+        let failed = found(Err(Trouble::Failed(500)), None, None).await;
+        assert_eq!(failed, Err(error(Trouble::Failed(500))));
+    }
 }

@@ -1,6 +1,7 @@
 //! The same of a PullRequest that a strategy has made: by whose Secret its forge is asked.
 
 use sluice_core::delivery::promotion_strategy::child;
+use sluice_core::delivery::pull_request::{Joining, Outcome as Ended, Word};
 use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 
 use super::*;
@@ -175,4 +176,39 @@ fn what_a_strategy_says_otherwise_wakes_its_pull_requests() {
     let interests = object.interests(&ObjectKey::of(&object));
     let owner = crate::cluster::key::Work::own(Kind::PromotionStrategy, key.clone());
     assert!(interests.contains(&owner));
+}
+
+/// It pushes to the source branch.
+#[tokio::test]
+async fn a_branch_is_joined_into_none_that_the_access_does_not_allow() {
+    let scene = scene();
+    let joining = Joining {
+        head: HEAD.to_owned(),
+        active: HEAD.to_owned(),
+        tree: HEAD.to_owned(),
+        at: NOON.parse().unwrap(),
+    };
+    let join = async |branches: &[&str]| {
+        allow(&scene, branches);
+        let at_forges = &scene.context.at_forges;
+        let seen = scene.context.world.pull_requests.get(scene.key.borrowed());
+        let object = seen.as_ref().and_then(Seen::object).cloned().unwrap();
+        let task = Task::Join(joining.clone());
+        at_forges.begin(&scene.context, &scene.key, object, task);
+        scene.over().await;
+        match at_forges.errand(&scene.key) {
+            Errand::Over(over) => over.1,
+            other => panic!("{other:?}"),
+        }
+    };
+    let Ended::Failed(failure) = join(&["env/prod"]).await else {
+        panic!("it was joined");
+    };
+    assert_eq!(failure.word, Word::AccessNotUsable);
+    assert!(failure.message.contains("env/prod-next"), "{failure:?}");
+    assert_eq!(scene.read(), 0);
+    let Ended::Failed(failure) = join(&["env/prod", "env/prod-next"]).await else {
+        panic!("there is no Secret");
+    };
+    assert_eq!(failure.word, Word::SecretNotUsable);
 }
