@@ -155,6 +155,12 @@ impl InProcess {
         self.controller.health.context("no health is served")
     }
 
+    /// Where it takes webhooks of forges, if it does.
+    #[must_use]
+    pub fn webhook(&self) -> Option<SocketAddr> {
+        self.controller.webhook
+    }
+
     /// Where it serves artifacts, if it does.
     #[must_use]
     pub fn artifacts(&self) -> Option<SocketAddr> {

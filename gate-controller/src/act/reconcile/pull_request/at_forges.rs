@@ -91,6 +91,15 @@ impl AtForges {
         }
     }
 
+    /// The same for all that name this access.
+    pub(crate) fn look_now_by(&self, context: &Context, access: &ObjectKey) {
+        let access = Work::own(Kind::GitRepositoryAccess, access.clone());
+        let by = context.world.interested(&access).into_iter();
+        for it in by.filter(|it| it.kind == Kind::PullRequest) {
+            self.look_now(context, &it.key);
+        }
+    }
+
     /// Whether it is to be asked about now. It is said once.
     pub(super) fn take_asked(&self, of: &ObjectKey) -> bool {
         self.asked.lock().remove(of)
