@@ -15,7 +15,7 @@ use clap::Parser;
 use gate_controller::observe::clock::Clock;
 use gate_controller::observe::repositories::Repositories;
 use gate_controller::observe::world::World;
-use gate_controller::tell::counters::{KindLabels, NotificationLabels};
+use gate_controller::tell::counters::{Counters, KindLabels, NotificationLabels};
 use gate_controller::tell::decisions::Decisions;
 use gate_controller::{Controller, Settings};
 use kube::Client;
@@ -88,6 +88,12 @@ impl InProcess {
     #[must_use]
     pub fn repositories(&self) -> &Repositories {
         &self.controller.repositories
+    }
+
+    /// What it counts.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.controller.counters
     }
 
     /// What it has answered.
