@@ -55,7 +55,10 @@ use crate::values::{Duration, with_days};
 #[x_kube(
     validation = Rule::new(with_days("duration(self.interval) >= duration('10s') && duration(self.interval) <= duration('1h')"))
         .message("interval: must be between 10s and 1h")
-        .field_path(".interval")
+        .field_path(".interval"),
+    validation = Rule::new("!has(self.webhook) || self.webhook.secretRef.name != self.secretRef.name")
+        .message("webhook.secretRef: who sets up the webhook sees this token, so that it must not be what opens the repository; name another Secret")
+        .field_path(".webhook")
 )]
 pub struct GitRepositoryAccessSpec {
     /// The kind of forge.
@@ -90,6 +93,10 @@ pub struct GitRepositoryAccessSpec {
     #[serde(default = "a_minute")]
     pub interval: Duration,
 
+    /// By which the forge says that something has changed, so that its branches are listed at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<Webhook>,
+
     /// The other namespaces that may name it, and the branches that they may merge into. Those of its own
     /// namespace may always name it, for any branch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -117,6 +124,14 @@ pub struct GitHubApp {
     #[serde(rename = "installationID")]
     #[schemars(range(min = 1))]
     pub installation_id: i64,
+}
+
+/// What the forge calls when something has changed: `/hooks/NAMESPACE/NAME` of the controller.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Webhook {
+    /// The Secret with the `token` that the forge signs with. It has at least 32 bytes, and opens nothing.
+    pub secret_ref: SecretName,
 }
 
 /// Namespaces that may promote by it, and where to.

@@ -275,6 +275,15 @@ impl Reply {
         }
     }
 
+    /// The same with another header. One that no reply can have is left out.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: &str) -> Self {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            self.headers.append(HeaderName::from_static(name), value);
+        }
+        self
+    }
+
     /// The first header of this name, if it is text: `etag`, `location`, `retry-after`.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -275,8 +275,7 @@ impl BitbucketServer {
             Some(MergeMethod::Rebase) => body["strategyId"] = "rebase-ff-only".into(),
         }
         let path = format!("/pull-requests/{number}/merge?version={version}");
-        let until = call.until(may)?;
-        let reply = call.send(Method::Post, &path, &body, until).await?;
+        let reply = call.send_while(Method::Post, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             409 if is(&reply.body, "PullRequestOutOfDateException") => {

@@ -1,8 +1,8 @@
 //! Requests to the API of a forge, and what their replies mean where all forges agree.
 //!
 //! What comes in: a repository's address, a token, paths below the repository, as its API or Git knows it.
-//! What goes out: replies, also as values, or a [`ForgeError`]. Only the rooms `address` and `outcome` are
-//! used. Whatever changes something is sent once.
+//! Each request waits for its turn. What goes out: replies, also as values, or a [`ForgeError`]. Only the rooms
+//! `address` and `outcome` are used. Whatever changes something is sent once.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -10,17 +10,19 @@ use sluice_egress::secrets::Token;
 use sluice_egress::{
     Content, Credentials, Egress, Method, Once, Repeatable, Reply, Request, Sent, Sieve,
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::address::Address;
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 
-pub use ended::{Ended, Told};
+pub use ended::{Ended, Heard, Protocol, Told};
+pub use pace::{Pace, Pacing, Urgency};
 pub(crate) use pages::{MOST_STATUSES, Page, Paging};
 use said::wait;
 pub(crate) use said::{said, says};
 
 mod ended;
+mod pace;
 mod pages;
 mod said;
 
@@ -38,6 +40,8 @@ pub struct Way {
     pub namespace: String,
     /// Who hears how each request has ended.
     pub told: Option<Told>,
+    /// How fast.
+    pub pacing: Pacing,
 }
 
 /// How a forge is reached, and who asks.
@@ -59,6 +63,7 @@ pub(crate) struct Api {
     root: String,
     headers: &'static [(&'static str, &'static str)],
     paging: Paging,
+    protocol: Protocol,
 }
 
 /// One operation on it, which all messages name.
@@ -97,6 +102,15 @@ impl Api {
             address,
             headers,
             paging,
+            protocol: Protocol::Api,
+        }
+    }
+
+    /// The same by Git's own protocol, which forges do not count.
+    pub(crate) fn by_git(self) -> Self {
+        Self {
+            protocol: Protocol::Git,
+            ..self
         }
     }
 
@@ -127,7 +141,7 @@ pub type May<'a> = &'a (dyn Fn() -> Option<Instant> + Send + Sync);
 
 impl Call<'_> {
     /// Until when a change may be sent, as it is now.
-    pub(crate) fn until(&self, may: May<'_>) -> Result<Instant, Undone> {
+    fn until(&self, may: May<'_>) -> Result<Instant, Undone> {
         may().ok_or_else(|| Undone::NotDone(self.error(Trouble::Overtaken)))
     }
 
@@ -165,8 +179,10 @@ impl Call<'_> {
             sieve,
             ..Request::to(&url)
         });
+        let turn = self.api.way.pacing.question(self.counts()).await;
+        let _turn = turn.map_err(|trouble| self.error(trouble))?;
         let asked = self.api.way.egress.ask(&request, |_| true).await;
-        self.tell(asked.as_ref().map_or(Ended::Unanswered, Ended::with));
+        self.hear(asked.as_ref().ok());
         asked.map_err(|error| self.error(Trouble::Unanswered(error)))
     }
 
@@ -206,8 +222,48 @@ impl Call<'_> {
         self.send_to(method, &url, sending.into(), until).await
     }
 
+    /// The same while `may` says so, which is asked when it is its turn.
+    pub(crate) async fn send_while<'s>(
+        &self,
+        method: Method,
+        path: &str,
+        sending: impl Into<Sending<'s>>,
+        may: May<'_>,
+    ) -> Act<Reply> {
+        let url = format!("{}{path}", self.api.root);
+        let _turn = self.turn(self.until(may)?).await?;
+        let until = self.until(may)?;
+        self.send_now(method, &url, sending.into(), until).await
+    }
+
     /// Sends a change to an address of the forge.
     pub(crate) async fn send_to(
+        &self,
+        method: Method,
+        url: &str,
+        sending: Sending<'_>,
+        until: Instant,
+    ) -> Act<Reply> {
+        let _turn = self.turn(until).await?;
+        self.send_now(method, url, sending, until).await
+    }
+
+    /// Waits until a change may be sent, until this instant.
+    async fn turn(&self, until: Instant) -> Act<pace::Change<'_>> {
+        let not_sent = |trouble| Undone::NotDone(self.error(trouble));
+        let turn = self.api.way.pacing.change(self.counts());
+        match timeout_at(until, turn).await {
+            Ok(turn) => turn.map_err(not_sent),
+            Err(_) => Err(not_sent(Trouble::Overtaken)),
+        }
+    }
+
+    /// Whether the forge counts it.
+    fn counts(&self) -> bool {
+        self.api.protocol == Protocol::Api
+    }
+
+    async fn send_now(
         &self,
         method: Method,
         url: &str,
@@ -234,9 +290,9 @@ impl Call<'_> {
         let request = self.with_access(Request::once(once, url));
         let error = |error| self.error(Trouble::Unanswered(error));
         let sent = self.api.way.egress.send(&request, |_| true).await;
-        self.tell(match &sent {
-            Sent::Replied(reply) => Ended::with(reply),
-            Sent::NotSent(_) | Sent::Unknown(_) => Ended::Unanswered,
+        self.hear(match &sent {
+            Sent::Replied(reply) => Some(reply),
+            Sent::NotSent(_) | Sent::Unknown(_) => None,
         });
         match sent {
             Sent::Replied(reply) => Ok(reply),
@@ -262,9 +318,14 @@ impl Call<'_> {
         }
     }
 
-    fn tell(&self, ended: Ended) {
-        if let Some(told) = &self.api.way.told {
-            told(self.api.address.host(), ended);
+    /// Takes in how a request has ended.
+    fn hear(&self, reply: Option<&Reply>) {
+        let Api { way, address, .. } = self.api;
+        if let Some(reply) = reply {
+            way.pacing.pace.note(reply, self.counts());
+        }
+        if let Some(told) = &way.told {
+            told(address.host(), Heard::of(self.api.protocol, reply));
         }
     }
 

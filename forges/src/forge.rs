@@ -321,6 +321,7 @@ mod tests {
             authorities: None,
             namespace: "apps".to_owned(),
             told: None,
+            pacing: crate::call::Pacing::default(),
         };
         let token = sluice_egress::secrets::Token::new("token").unwrap();
         Forge::new(address, Access { way, token })

@@ -64,7 +64,7 @@ impl Git {
         let headers = &[("git-protocol", "version=2")];
         // It has no lists in pages.
         let api = Api::new(access, address, headers, Paging::Linked(""));
-        Self(api.at(root).by(credentials))
+        Self(api.at(root).by(credentials).by_git())
     }
 
     /// # Errors

@@ -258,8 +258,7 @@ impl Gitea {
         };
         let body = json!({"Do": method, "head_commit_id": head.as_str()});
         let path = format!("/pulls/{number}/merge");
-        let until = call.until(may)?;
-        let reply = call.send(Method::Post, &path, &body, until).await?;
+        let reply = call.send_while(Method::Post, &path, &body, may).await?;
         let words = said(&reply.body).unwrap_or_default();
         match reply.status {
             404 => call.undone(Trouble::Closed),

@@ -273,8 +273,7 @@ impl GitHub {
         };
         let body = json!({"sha": head.as_str(), "merge_method": method});
         let path = format!("/pulls/{number}/merge");
-        let until = call.until(may)?;
-        let reply = call.send(Method::Put, &path, &body, until).await?;
+        let reply = call.send_while(Method::Put, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             409 => call.undone(Trouble::HeadMoved),

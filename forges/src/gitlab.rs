@@ -246,8 +246,7 @@ impl GitLab {
         }
         let path = format!("/merge_requests/{number}/merge");
         let body = Value::Object(body);
-        let until = call.until(may)?;
-        let reply = call.send(Method::Put, &path, &body, until).await?;
+        let reply = call.send_while(Method::Put, &path, &body, may).await?;
         match reply.status {
             401 => call.undone(Trouble::NoRight(call.words(&reply))),
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),

@@ -63,6 +63,9 @@ pub enum Trouble {
     /// Too many requests were sent with this token.
     #[error("its rate limit is reached{0}")]
     RateLimited(Wait),
+    /// Less than a tenth of the requests that the forge allows is left, which is kept for merges.
+    #[error("what is left of its rate limit is kept for merges{0}")]
+    Throttled(Wait),
     /// The repository is read-only.
     #[error("the repository is archived, so that nothing in it can be changed")]
     Archived,
@@ -239,7 +242,11 @@ impl From<ForgeError> for Undone {
 impl Trouble {
     fn class(&self) -> Class {
         match self {
-            Self::RateLimited(_) | Self::NotYet | Self::Changed | Self::Overtaken => Class::Later,
+            Self::RateLimited(_)
+            | Self::Throttled(_)
+            | Self::NotYet
+            | Self::Changed
+            | Self::Overtaken => Class::Later,
             Self::Unanswered(_) | Self::Failed(_) | Self::NotUnderstood(_) => Class::Unclear,
             Self::Unauthorized
             | Self::NoRight(_)

@@ -84,6 +84,8 @@ pub struct Controller {
     pub health: Option<SocketAddr>,
     /// Where those who ask are answered.
     pub check: Option<SocketAddr>,
+    /// Where webhooks of forges are taken.
+    pub webhook: Option<SocketAddr>,
     /// Where artifacts are served.
     pub artifacts: Option<SocketAddr>,
     audit: Audit,
@@ -247,6 +249,7 @@ pub async fn start(
 
     let tasks = TaskTracker::new();
     let check = serving::serve_check(&parts, &tasks, &shutdown).await?;
+    let webhook = serving::serve_hooks(&parts, &tasks, &shutdown).await?;
     let work_ended = leading::lead(&parts, until, &tasks, &mut background, &shutdown)?;
     if let (Some(storage), Some(store)) = (storage, &parts.artifacts) {
         storage.serve(store, &tasks, &shutdown);
@@ -270,6 +273,7 @@ pub async fn start(
         metrics,
         health,
         check,
+        webhook,
         artifacts: served,
         audit: parts.audit.clone(),
         tasks,

@@ -1,8 +1,8 @@
 //! What is served: metrics, whether the process is alive and ready, and decisions for those who
 //! ask.
 //!
-//! What comes in: requests over HTTP. What goes out: answers; nothing is written but the Approvals that
-//! signed requests ask for. It may use [`tell`](crate::tell), [`observe`](crate::observe) and
+//! What comes in: requests over HTTP. What goes out: answers, and wakes; nothing is written but the Approvals
+//! that signed requests ask for. It may use [`tell`](crate::tell), [`observe`](crate::observe) and
 //! [`cluster`](crate::cluster).
 //!
 //! | | |
@@ -11,6 +11,7 @@
 //! | [`asking`] | who asks, what they may, how often: with [`auth`] and [`limit`] |
 //! | [`check`], [`flagger`] | the two forms of the question, which both become a `question` |
 //! | [`approval`] | approvals of promotions, by signed requests |
+//! | [`hooks`] | webhooks of forges |
 //! | [`pipelines`] | what pipelines are doing |
 //! | [`decider`] | the answer, from the caches |
 //! | [`openapi`], [`problem`] | how it is described, and how it is refused |
@@ -38,6 +39,9 @@ pub mod check;
 pub mod decider;
 pub mod flagger;
 mod guard;
+mod hmac;
+pub mod hooks;
+mod keys;
 pub mod limit;
 pub mod openapi;
 mod page;

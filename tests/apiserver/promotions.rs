@@ -223,3 +223,21 @@ async fn a_repository_that_squashes_gets_one_promotion_after_another() -> Result
     controller.stop().await;
     Ok(())
 }
+
+/// The branches are listed once an hour here: that something was pushed only the forge itself says.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_of_the_forge_has_its_branches_listed() -> Result<()> {
+    let scene = Branches::open("promotions-webhook", json!({})).await?;
+    scene.waits_for_hooks().await?;
+    let controller = scene.start().await?;
+    scene
+        .says("env/prod", "to be read", |it| it.active.is_some())
+        .await?;
+    scene.enter_hook(&controller).await?;
+    let dry = scene.hydrate_now("2").await?;
+    scene
+        .says("env/dev", "to be merged", |it| is_at(it, &dry))
+        .await?;
+    controller.stop().await;
+    Ok(())
+}

@@ -234,7 +234,10 @@ async fn a_server_that_is_not_trusted_gets_no_token() {
         egress: sluice_egress::Egress::new(rules).unwrap(),
         authorities: None,
         namespace: "apps".to_owned(),
-        told: Some(Arc::new(move |_, ended| hears.lock().unwrap().push(ended))),
+        told: Some(Arc::new(move |_, told| {
+            hears.lock().unwrap().push(told.ended);
+        })),
+        pacing: sluice_forges::Pacing::default(),
     };
     let token = sluice_egress::secrets::Token::new(&scene.token).unwrap();
     let other = Forge::new(address, sluice_forges::Access { way, token });

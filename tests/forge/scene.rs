@@ -193,6 +193,7 @@ pub(crate) fn forge(gitea: &Gitea, name: &str, token: &str) -> Forge {
         authorities: Some(gitea.authority().as_bytes().to_vec()),
         namespace: "apps".to_owned(),
         told: None,
+        pacing: sluice_forges::Pacing::default(),
     };
     let token = Token::new(token).unwrap();
     let address = Address::parse(Provider::Gitea, &gitea.url(OWNER, name));

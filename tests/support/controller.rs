@@ -15,7 +15,7 @@ use clap::Parser;
 use gate_controller::observe::clock::Clock;
 use gate_controller::observe::repositories::Repositories;
 use gate_controller::observe::world::World;
-use gate_controller::tell::counters::{KindLabels, NotificationLabels};
+use gate_controller::tell::counters::{Counters, KindLabels, NotificationLabels};
 use gate_controller::tell::decisions::Decisions;
 use gate_controller::{Controller, Settings};
 use kube::Client;
@@ -90,6 +90,12 @@ impl InProcess {
         &self.controller.repositories
     }
 
+    /// What it counts.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.controller.counters
+    }
+
     /// What it has answered.
     #[must_use]
     pub fn decisions(&self) -> &Decisions {
@@ -153,6 +159,12 @@ impl InProcess {
     /// If it does not.
     pub fn health(&self) -> Result<SocketAddr> {
         self.controller.health.context("no health is served")
+    }
+
+    /// Where it takes webhooks of forges, if it does.
+    #[must_use]
+    pub fn webhook(&self) -> Option<SocketAddr> {
+        self.controller.webhook
     }
 
     /// Where it serves artifacts, if it does.

@@ -423,6 +423,8 @@ ENABLED = false
 TYPE = channel
 [session]
 PROVIDER = memory
+[webhook]
+ALLOWED_HOST_LIST = loopback
 [api]
 MAX_RESPONSE_ITEMS = {page}
 DEFAULT_PAGING_NUM = {page}

@@ -32,6 +32,7 @@ pub(crate) mod tests;
 pub mod trailers;
 pub mod words;
 
+pub use conditions::is_throttled;
 pub use errand::{Failure, Fate, Joining, Mergeable, Outcome, Pull, Task, Telling, Text, Word};
 pub use owner::{Owner, Says};
 pub use report::{Errand, Given, Looked, Recent, Told, report};

@@ -214,6 +214,7 @@ mod tests {
             authorities: None,
             namespace: "apps".to_owned(),
             told: None,
+            pacing: crate::call::Pacing::default(),
         };
         let token = Token::new("token").unwrap();
         let access = Access { way, token };

@@ -18,10 +18,9 @@ pub(super) fn wait(reply: &Reply) -> Option<Wait> {
             Err(_) => Wait::Unsaid,
         },
     });
-    let number = |name| reply.header(name).and_then(|text| text.parse::<i64>().ok());
-    let reset = |remaining, reset| match number(remaining) {
+    let reset = |remaining, reset| match number(reply, remaining) {
         Some(0) => {
-            let instant = number(reset).and_then(|at| Timestamp::from_second(at).ok());
+            let instant = number(reply, reset).and_then(|at| Timestamp::from_second(at).ok());
             Some(instant.map_or(Wait::Unsaid, Wait::Until))
         }
         Some(_) | None => None,
@@ -34,6 +33,11 @@ pub(super) fn wait(reply: &Reply) -> Option<Wait> {
         .or_else(|| reset("x-ratelimit-remaining", "x-ratelimit-reset"))
         .or_else(|| reset("ratelimit-remaining", "ratelimit-reset"))
         .or_else(secondary)
+}
+
+/// The number in a header.
+pub(super) fn number(reply: &Reply, name: &str) -> Option<i64> {
+    reply.header(name)?.parse().ok()
 }
 
 /// What the body of a reply says: `message` (Gitea, GitHub, GitLab) with `errors[].message` (GitHub),

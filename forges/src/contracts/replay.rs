@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::scenario::{Exchange, Scenario};
 use crate::address::{Address, Provider};
-use crate::call::{Access, Ended, Way};
+use crate::call::{Access, Ended, Pacing, Way};
 use crate::forge::Forge;
 use crate::test_server::{Certificate, tls};
 
@@ -120,10 +120,11 @@ fn forge(provider: Provider, port: u16, authority: String, heard: Arc<Mutex<Vec<
         egress: Egress::with(rules, Limits::default(), Arc::new(Here)).unwrap(),
         authorities: Some(authority.into_bytes()),
         namespace: "apps".to_owned(),
-        told: Some(Arc::new(move |host, ended| {
+        told: Some(Arc::new(move |host, told| {
             assert!(host.starts_with(HOST), "{host}");
-            heard.lock().unwrap().push(ended);
+            heard.lock().unwrap().push(told.ended);
         })),
+        pacing: Pacing::default(),
     };
     let token = Token::new(TOKEN).unwrap();
     Forge::new(address.unwrap(), Access { way, token })

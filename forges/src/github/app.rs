@@ -24,7 +24,7 @@ use sluice_egress::{Content, Repeatable};
 
 use super::GitHub;
 use crate::address::Address;
-use crate::call::{Access, Api, Way};
+use crate::call::{Access, Api, Pacing, Way};
 use crate::outcome::{ForgeError, Trouble};
 
 /// How long before its end a token is given to nobody any more: what is done with it takes less.
@@ -138,7 +138,11 @@ impl App {
     /// Makes a token for a repository. A second one does no harm, so that the request may be sent twice.
     async fn make(&self, address: &Address, way: &Way, now: Timestamp) -> Result<Made, ForgeError> {
         let api = |token| {
-            let way = way.clone();
+            // GitHub counts what the App asks apart from what its installations ask.
+            let way = Way {
+                pacing: Pacing::default(),
+                ..way.clone()
+            };
             GitHub::new(Access { way, token }, address.clone()).0
         };
         let Some(token) = self.own_token(now) else {

@@ -24,7 +24,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
-use rooms::{OF_AN_ERRAND, Rooms, Turn};
+pub(crate) use rooms::Turn;
+use rooms::{OF_AN_ERRAND, Rooms};
 
 mod rooms;
 
@@ -130,9 +131,10 @@ where
         self.start(of, key, Turn::Usual, vec![(host.to_owned(), errand)], only);
     }
 
-    /// The same for one that must not wait behind others. There are few of them, and they are short.
-    pub(crate) fn begin_first<F>(
+    /// The same for one that waits behind fewer others. There are few of them, and they are short.
+    pub(crate) fn begin_by<F>(
         self: &Arc<Self>,
+        turn: Turn,
         of: &Work,
         key: &K,
         host: &str,
@@ -140,7 +142,7 @@ where
     ) where
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, Turn::First, vec![(host.to_owned(), errand)], only);
+        self.start(of, key, turn, vec![(host.to_owned(), errand)], only);
     }
 
     /// The same for one with something to do at several hosts. Each part has a place of its own, and the

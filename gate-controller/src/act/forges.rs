@@ -2,17 +2,21 @@
 //!
 //! What comes in: a repository as a spec has it, and the namespace of that spec. What goes out: where that is
 //! ([`Located`]) and a [`Forge`], or a [`Failure`] in words that fit a status. Secrets are read when they are
-//! needed, and not kept; tokens of GitHub Apps are kept for as long as they last.
+//! needed, and not kept; tokens of GitHub Apps are kept for as long as they last. All who use a Secret at a host share
+//! its [`Pace`].
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
+use parking_lot::Mutex;
 use sluice_core::delivery::pull_request::Word;
 use sluice_crds::pipeline::ForgeType;
 use sluice_egress::Egress;
 use sluice_egress::secrets::{self, AppKeys, Login, Unread};
-use sluice_forges::{Access, Address, App, AppTokens, Forge, Told, Way};
+use sluice_forges::{Access, Address, App, AppTokens, Forge, Pace, Pacing, Told, Urgency, Way};
 use tokio::time::Instant;
 
 use crate::tell::counters::Counters;
@@ -31,7 +35,15 @@ pub struct Forges {
     told: Told,
     /// The tokens of GitHub Apps, which last for an hour.
     tokens: AppTokens,
+    /// The pace of each credential.
+    paces: Mutex<HashMap<Credential, Arc<Pace>>>,
 }
+
+/// A Secret, by its namespace and name, and the host that it is sent to.
+type Credential = (String, String, String);
+
+/// The time between two changes on github.com, which asks for that.
+const APART: Duration = Duration::from_secs(1);
 
 impl Forges {
     /// Each request is counted.
@@ -40,8 +52,9 @@ impl Forges {
             client,
             egress,
             tokens: AppTokens::default(),
-            told: Arc::new(move |host, ended| {
-                counters.forge_requests.note(host, ended, Instant::now());
+            paces: Mutex::default(),
+            told: Arc::new(move |host, heard| {
+                counters.forge_requests.note(host, heard, Instant::now());
             }),
         }
     }
@@ -50,7 +63,12 @@ impl Forges {
     ///
     /// # Errors
     /// The address or the Secret is not right, or may not be read, or GitHub gives the App no token.
-    pub(crate) async fn open(&self, at: &Located, now: Timestamp) -> Result<Forge, Failure> {
+    pub(crate) async fn open(
+        &self,
+        at: &Located,
+        urgency: Urgency,
+        now: Timestamp,
+    ) -> Result<Forge, Failure> {
         let Located {
             namespace,
             type_,
@@ -68,6 +86,10 @@ impl Forges {
             authorities,
             namespace: namespace.clone(),
             told: Some(Arc::clone(&self.told)),
+            pacing: Pacing {
+                pace: self.pace(namespace, secret, address.host()),
+                urgency,
+            },
         };
         let token = match login {
             Login::Token(token) => token,
@@ -77,6 +99,21 @@ impl Forges {
             }
         };
         Ok(Forge::new(address, Access { way, token }))
+    }
+
+    /// The pace of a credential, which all who use it share.
+    fn pace(&self, namespace: &str, secret: &str, host: &str) -> Arc<Pace> {
+        let credential: Credential = [namespace, secret, host].map(str::to_owned).into();
+        let mut paces = self.paces.lock();
+        if !paces.contains_key(&credential) {
+            paces.retain(|_, pace| Arc::strong_count(pace) > 1 || !pace.is_idle());
+        }
+        let apart = match host {
+            "github.com" => APART,
+            _ => Duration::ZERO,
+        };
+        let new = || Arc::new(Pace::new(apart));
+        Arc::clone(paces.entry(credential).or_insert_with(new))
     }
 }
 
@@ -120,5 +157,41 @@ fn unread(unread: Unread) -> Failure {
             ),
         ),
         Unread::NotUsable(why) => Failure::new(Word::SecretNotUsable, why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use sluice_egress::Rules;
+    use tower::service_fn;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn those_who_use_a_secret_at_a_host_share_its_pace() {
+        let nobody = service_fn(async |_: Request<Body>| {
+            Ok::<_, std::convert::Infallible>(Response::new(Body::empty()))
+        });
+        let egress = Egress::new(Rules::default()).unwrap();
+        let forges = Forges::new(Client::new(nobody, "apps"), egress, Arc::default());
+        let one = forges.pace("apps", "token", "git.example.com");
+        for (namespace, secret, host, is_same) in [
+            ("apps", "token", "git.example.com", true),
+            ("shop", "token", "git.example.com", false),
+            ("apps", "other", "git.example.com", false),
+            ("apps", "token", "github.com", false),
+        ] {
+            let other = forges.pace(namespace, secret, host);
+            assert_eq!(
+                Arc::ptr_eq(&one, &other),
+                is_same,
+                "{namespace} {secret} {host}"
+            );
+        }
+        // Those that nobody uses, and that say nothing, make room.
+        forges.pace("apps", "another", "git.example.com");
+        assert_eq!(forges.paces.lock().len(), 2);
     }
 }

@@ -218,6 +218,7 @@ impl Workers {
                 self.failures.forget(work);
                 reconciles.forget(work);
                 self.context.counters.promoted.forget(work);
+                self.context.counters.branches.forget(work);
                 None
             }
         };

@@ -16,6 +16,7 @@ use crate::serve::approval::Approving;
 use crate::serve::asking::Asking;
 use crate::serve::auth::{Kept, Reviews};
 use crate::serve::decider::Decider;
+use crate::serve::hooks::Hooks;
 use crate::serve::limit::Rate;
 use crate::serve::tls::{Certificates, LOOK_AGAIN};
 use crate::tell::metrics::Sources;
@@ -142,6 +143,33 @@ pub(super) async fn serve_check(
             shutdown.run_until_cancelled(following).await;
         });
     }
+    Ok(Some(bound))
+}
+
+/// Takes webhooks of forges, at the address of the settings if there is one, until `shutdown`.
+pub(super) async fn serve_hooks(
+    parts: &Parts,
+    tasks: &TaskTracker,
+    shutdown: &CancellationToken,
+) -> anyhow::Result<Option<SocketAddr>> {
+    let Some(address) = parts.settings.webhook_addr.0 else {
+        return Ok(None);
+    };
+    let (load, world) = (parts.load(), Arc::clone(&parts.world));
+    let context = Arc::clone(&parts.context);
+    let hooks = Hooks::new(
+        parts.client.clone(),
+        Arc::clone(&parts.world),
+        Arc::clone(&parts.clock),
+        move || load.leads() && world.accesses.is_synced(),
+        move |access| {
+            context.repositories.list_now(access);
+            context.at_forges.look_now_by(&context, access);
+        },
+    );
+    let served = serve::server::serve(address, hooks.router(), None, tasks, shutdown.clone()).await;
+    let bound = served.with_context(|| format!("--webhook-addr: cannot listen at {address}"))?;
+    tracing::info!(address = %bound, "taking webhooks of forges");
     Ok(Some(bound))
 }
 

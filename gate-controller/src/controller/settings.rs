@@ -57,6 +57,11 @@ pub struct Settings {
     #[arg(long, default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub flagger_without_token: bool,
 
+    /// The address at which webhooks of forges are taken: `POST /hooks/NAMESPACE/NAME` of a
+    /// GitRepositoryAccess. Without TLS: something in front of it has to encrypt. By default none are taken.
+    #[arg(long, default_value = "0", value_name = "ADDRESS")]
+    pub webhook_addr: Address,
+
     /// Keep copies of artifacts in this folder, and serve them. Gated sources with the strategy
     /// `artifact` need it. The folder has to be on a volume of its own. By default no copies are kept.
     #[arg(long, value_name = "FOLDER")]
@@ -326,7 +331,7 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         let plain = parse(&[]).unwrap();
-        assert_eq!(plain.check_addr.0, None);
+        assert_eq!((plain.check_addr.0, plain.webhook_addr.0), (None, None));
         assert!(!plain.check_insecure && !plain.flagger_without_token);
         let pair = ["--tls-cert-file=tls.crt", "--tls-key-file=tls.key"];
         parse(&pair).unwrap();

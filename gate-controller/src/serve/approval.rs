@@ -37,16 +37,15 @@ use tokio::sync::Semaphore;
 use super::asking::Remote;
 use super::auth::hash;
 use super::check::read;
+use super::keys::Keys;
 use super::limit::{Limiter, Rate, Who};
 use super::problem::{Refused, json};
 use crate::cluster::failure;
 use crate::cluster::key::KeyRef;
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
-use keys::Keys;
 use verified::{Named, Unverified, Verified};
 
-mod keys;
 mod signature;
 #[cfg(test)]
 mod tests;
@@ -65,6 +64,8 @@ const REASON: usize = 1024;
 /// The most characters of what others wrote in a line of the log.
 const LOGGED: usize = 100;
 
+/// The key of a Secret that signs approvals.
+const SIGNING_KEY: &str = "hmac-key";
 /// What a body has to look like.
 const FORM: &str = "send no body, or {\"reason\": \"…\"}";
 
@@ -143,7 +144,7 @@ impl Approving {
         ready: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Self {
         Self {
-            keys: Keys::new(client.clone()),
+            keys: Keys::new(client.clone(), SIGNING_KEY),
             client,
             world,
             clock,

@@ -7,11 +7,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use sluice_crds::State;
 
+mod branches;
 mod durations;
 mod forges;
 mod outcomes;
 mod promotions;
 
+pub use branches::Branches;
 pub use durations::Durations;
 pub use forges::ForgeRequests;
 pub use outcomes::Notified;
@@ -50,6 +52,8 @@ pub struct Counters {
     pub notifications: Family<NotificationLabels, Counter>,
     /// How promotions end, and how long they take.
     pub promoted: Promoted,
+    /// How commits come to environments that are branches.
+    pub branches: Branches,
     /// Requests to forges.
     pub forge_requests: ForgeRequests,
     /// Answers to those who asked.
@@ -128,6 +132,7 @@ impl Default for Counters {
             events_dropped: Counter::default(),
             notifications: Family::default(),
             promoted: Promoted::default(),
+            branches: Branches::default(),
             forge_requests: ForgeRequests::default(),
             decisions: Family::default(),
             audit_records: Counter::default(),

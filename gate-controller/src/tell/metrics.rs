@@ -5,6 +5,7 @@ use prometheus_client::registry::Registry;
 
 use crate::tell::counters::Counters;
 
+mod branches;
 mod clusters;
 mod gate_policies;
 mod gatekeepers;
@@ -72,6 +73,7 @@ impl Counters {
         self.register_promotions(&mut registry);
         self.register_artifacts(&mut registry);
         registry.register_collector(Box::new(self.reconciles.clone()));
+        registry.register_collector(Box::new(self.branches.clone()));
         registry.register_collector(Box::new(self.forge_requests.clone()));
         registry.register_collector(Box::new(sources));
         registry

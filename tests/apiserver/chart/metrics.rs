@@ -8,7 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::Api;
 use serde_json::json;
-use sluice_crds::{GatePolicy, State};
+use sluice_crds::{GatePolicy, PromotionStrategy, State};
+use sluice_forges::{Ended, Heard, Protocol};
 use sluice_tests::controller::InProcess;
 use sluice_tests::helm::chart;
 use sluice_tests::rights::rule;
@@ -180,6 +181,7 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     }});
     stage.apply(&kept("measured", &metric)).await?;
     stage.apply(&pipeline()).await?;
+    by_branches(stage).await?;
     let mut settings = stage.settings();
     settings.trust_unverified_identity = true;
     settings.egress_allow = vec!["127.0.0.0/8".parse()?];
@@ -199,6 +201,13 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     });
     let asked = serde_json::from_value(asked)?;
     controller.decisions().tell(asked, Asker::Controller).await;
+    let heard = Heard {
+        protocol: Protocol::Api,
+        ended: Ended::Answered,
+        remaining: Some(4_999),
+    };
+    let forges = &controller.counters().forge_requests;
+    forges.note("github.com", heard, tokio::time::Instant::now());
     let policy = reported_policy(stage).await?;
     stage.apply(&over_a_lost_cluster().to_string()).await?;
     let found = poll(DEADLINE, "force and policy to be known", async || {
@@ -208,6 +217,10 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
             "sluice_gate_policy_ready",
             "sluice_pipeline_environment_state",
             "sluice_cluster_reachable",
+            "sluice_branch_promotions_total",
+            "sluice_branch_waiting",
+            "sluice_repository_access_ready",
+            "sluice_revert_phase",
         ] {
             let metric = found.get(metric);
             ensure!(metric.is_some_and(|it| !it.labels.is_empty()), "{found:?}");
@@ -248,6 +261,39 @@ fn over_a_lost_cluster() -> serde_json::Value {
             "environments": [{"name": "prod", "targets": [target]}],
         },
     })
+}
+
+/// A strategy whose access is not there, as it was before that was gone; a revert of it, and another access.
+async fn by_branches(stage: &Stage) -> Result<()> {
+    let object = |kind: &str, name: &str, spec: serde_json::Value| {
+        json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
+            "spec": spec,
+        })
+        .to_string()
+    };
+    let named = json!({"name": "gone"});
+    let strategy = json!({"repoRef": named, "environments": [{"branch": "env/prod"}]});
+    let sha = "a".repeat(40);
+    let revert = json!({
+        "repoRef": named, "activeBranch": "env/prod", "from": sha, "drySHA": sha,
+        "reason": "INC-4711", "by": "system:admin",
+    });
+    let access = json!({
+        "provider": "gitea", "url": "https://git.example.com/a/b", "secretRef": {"name": "none"},
+    });
+    stage
+        .apply(&object("PromotionStrategy", "shop", strategy))
+        .await?;
+    stage.apply(&object("RevertCommit", "back", revert)).await?;
+    stage
+        .apply(&object("GitRepositoryAccess", "shop", access))
+        .await?;
+    let before = json!({"branch": "env/prod", "state": "UpToDate"});
+    let strategies: Api<PromotionStrategy> = Api::namespaced(stage.client(), stage.namespace());
+    let status = json!({"status": {"environments": [before]}});
+    strategies.merge_status("shop", &status).await?;
+    Ok(())
 }
 
 /// A policy over this namespace alone, with a status: this controller keeps one namespace, and

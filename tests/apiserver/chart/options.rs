@@ -100,6 +100,9 @@ pub fn every_option() -> Value {
             "service": {"port": 8443, "annotations": {"example.com/a": "b"}},
             "from": [{"namespaceSelector": {"matchLabels": {"name": "ci"}}}],
         },
+        "webhook": {"enabled": true, "port": 9393,
+            "service": {"port": 8080, "annotations": {"example.com/a": "b"}},
+            "from": [{"namespaceSelector": {"matchLabels": {"name": "ingress"}}}]},
         "audit": {"path": "/var/log/sluice/$(POD_NAME).log", "required": true,
             "volume": {"persistentVolumeClaim": {"claimName": "audit"}}},
         "events": {"addr": "http://notification-controller.flux-system.svc.cluster.local./"},
@@ -205,6 +208,7 @@ fn the_flags_are_given(applied: &[DynamicObject]) -> Result<()> {
         "--check-rate=50",
         "--check-burst=200",
         "--flagger-without-token",
+        "--webhook-addr=:9393",
         "--audit-log=/var/log/sluice/$(POD_NAME).log",
         "--audit-required",
     ];

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
 use kube::ResourceExt;
@@ -244,6 +245,45 @@ fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Resul
             .contains("set serviceAccount.create to true"),
         "{refused}"
     );
+    Ok(())
+}
+
+/// Those who work on repositories take webhooks, and no others.
+#[test]
+fn webhooks_lead_to_those_who_work_on_repositories() -> Result<()> {
+    for (separate, takes) in [(false, MAIN), (true, FORGE)] {
+        let documents = render(json!({
+            "webhook": {"enabled": true, "from": [{"podSelector": {}}]},
+            "pipelines": {"forge": {"separate": separate}},
+        }))?;
+        let service: Service = named(&documents, "Service", &format!("{MAIN}-webhook"))?;
+        let spec = json!(service.spec);
+        assert_eq!(spec["selector"]["app.kubernetes.io/name"], takes);
+        assert_eq!(
+            spec["ports"],
+            json!([{"name": "http", "port": 80, "targetPort": "webhook", "protocol": "TCP"}])
+        );
+        for name in [MAIN, FORGE].iter().take(if separate { 2 } else { 1 }) {
+            let deployment: Deployment = named(&documents, "Deployment", name)?;
+            let pod = deployment.spec.template.spec.context("no pod")?;
+            let container = json!(pod.containers[0]);
+            let has = |field: &str, it: &Value| {
+                let all = container[field].as_array();
+                all.is_some_and(|all| all.contains(it))
+            };
+            let port = json!({"name": "webhook", "containerPort": 9292, "protocol": "TCP"});
+            let policy: NetworkPolicy = named(&documents, "NetworkPolicy", name)?;
+            let policy = json!(policy.spec);
+            let mut opened = policy["ingress"].as_array().into_iter().flatten();
+            let opened = opened.find(|rule| rule["ports"][0]["port"] == "webhook");
+            let found = [
+                has("args", &json!("--webhook-addr=:9292")),
+                has("ports", &port),
+                opened.is_some_and(|rule| rule["from"] == json!([{"podSelector": {}}])),
+            ];
+            assert_eq!(found, [*name == takes; 3], "{name}");
+        }
+    }
     Ok(())
 }
 

@@ -142,6 +142,11 @@ fn mistakes_are_refused_with_the_path() -> Result<()> {
             json!({"artifacts": {"enabled": true, "port": 8443}, "check": {"enabled": true, "insecure": true}}),
             "artifacts.port: the container listens at 8443 for checks already",
         ),
+        (json!({"webhook": {"port": 80}}), "/webhook/port"),
+        (
+            json!({"webhook": {"enabled": true, "port": 9790}, "artifacts": {"enabled": true}}),
+            "webhook.port: the container listens at 9790 already, by artifacts.port",
+        ),
         (
             json!({"artifacts": {"persistence": {"size": "much"}}}),
             "/artifacts/persistence/size",

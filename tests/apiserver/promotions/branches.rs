@@ -28,6 +28,8 @@ pub const DEADLINE: Duration = Duration::from_secs(90);
 const ROUND: Duration = Duration::from_secs(11);
 pub const NAME: &str = "shop";
 const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
+/// What the forge signs its webhooks with.
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// What is hydrated.
 const FILE: &str = "manifests.yaml";
 
@@ -91,12 +93,39 @@ impl Branches {
         Ok(scene)
     }
 
+    /// From now on the branches are listed once an hour, unless the forge says that something has changed.
+    pub async fn waits_for_hooks(&self) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hook"},
+            "stringData": {"token": TOKEN},
+        }))
+        .await?;
+        let spec = json!({"interval": "1h", "webhook": {"secretRef": {"name": "hook"}}});
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        let params = PatchParams::default();
+        self.accesses().patch(NAME, &params, &patch).await?;
+        Ok(())
+    }
+
+    /// A person enters the webhook in the forge.
+    pub async fn enter_hook(&self, controller: &InProcess) -> Result<()> {
+        let address = controller.webhook().context("no webhooks are taken")?;
+        let url = format!("http://{address}/hooks/{}/{NAME}", self.stage.namespace());
+        let hook = json!({
+            "type": "gitea", "active": true, "events": ["push", "pull_request"],
+            "config": {"url": url, "content_type": "json", "secret": TOKEN},
+        });
+        self.hydrator.ask(Method::POST, "/hooks", &hook).await?;
+        Ok(())
+    }
+
     /// Starts a controller.
     pub async fn start(&self) -> Result<InProcess> {
         let mut settings = controller::settings(self.stage.namespace());
         settings.egress_allow = vec!["127.0.0.0/8".parse()?];
         // The admission policies are not installed here.
         settings.trust_unverified_identity = true;
+        settings.webhook_addr = "127.0.0.1:0".parse().map_err(anyhow::Error::msg)?;
         let clock = Arc::clone(&self.clock);
         InProcess::start(settings, self.stage.client(), clock).await
     }
@@ -134,10 +163,15 @@ impl Branches {
     /// A person commits to the dry branch, and the hydrator proposes it for all environments. Returns the
     /// commit.
     pub async fn hydrate(&self, version: &str) -> Result<String> {
-        let manifest = manifest(version);
-        let dry = self.hydrator.hydrate(version, (FILE, &manifest)).await?;
+        let dry = self.hydrate_now(version).await?;
         self.pass();
         Ok(dry)
+    }
+
+    /// The same without letting time pass.
+    pub async fn hydrate_now(&self, version: &str) -> Result<String> {
+        let manifest = manifest(version);
+        self.hydrator.hydrate(version, (FILE, &manifest)).await
     }
 
     /// What an environment has.

@@ -160,7 +160,8 @@ fn tries(object: &CommitStatus, post: &Post, before: &CommitStatusStatus, now: T
     let next_at = before.next_attempt_at.as_ref().map(|at| at.0);
     let is_respecified = before.observed_generation != object.metadata.generation;
     let word = find(&before.conditions, READY).map(|ready| ready.reason.as_str());
-    let is_limited = word == Some(Word::RateLimited.as_str());
+    let limited = [Word::RateLimited, Word::ForgeThrottled].map(Word::as_str);
+    let is_limited = word.is_some_and(|word| limited.contains(&word));
     let tried_at = next_at.and_then(|next| next.checked_sub(retry_after(attempts)).ok());
     // Instants of tries are whole seconds.
     let end = ends(object).filter(|end| *end <= now).map(whole_second);

@@ -260,7 +260,8 @@ fn conditions(known: &Known, before: &[Condition]) -> Option<Vec<Wanted>> {
         let word = failure.word.as_str();
         let said = find(before, READY).filter(|ready| ready.reason == word);
         // How long to wait is another at each try.
-        let same = said.filter(|_| matches!(failure.word, Word::RateLimited | Word::Unanswered));
+        let changes = [Word::RateLimited, Word::ForgeThrottled, Word::Unanswered];
+        let same = said.filter(|_| changes.contains(&failure.word));
         let message = same.map_or(&failure.message, |said| &said.message);
         return Some(not_ready(more, word, message));
     }

@@ -20,9 +20,10 @@ pub fn check(object: &GitRepositoryAccess) -> Result<(), Refusals> {
     let GitRepositoryAccessSpec {
         provider,
         url,
-        secret_ref: _,
+        secret_ref,
         github_app,
         interval,
+        webhook,
         allow,
         author,
     } = &object.spec;
@@ -47,6 +48,13 @@ pub fn check(object: &GitRepositoryAccess) -> Result<(), Refusals> {
             "write one, such as 1m",
         )),
         Ok(_) => {}
+    }
+    if webhook.as_ref().map(|it| &it.secret_ref) == Some(secret_ref) {
+        mistakes.push(Refusal::new(
+            "spec.webhook.secretRef",
+            "who sets up the webhook sees this token, so that it must not be what opens the repository",
+            "name another Secret",
+        ));
     }
     for (place, allowed) in allow.iter().enumerate() {
         self::allowed(place, allowed, &mut mistakes);

@@ -14,7 +14,12 @@ use super::tips::{Asker, Env, Tip};
 use crate::time::stamp::time;
 
 /// The reasons to wait that are no rules: a person may merge in spite of them.
-const NO_RULES: [&str; 3] = ["WaitsForPerson", "PullRequestPending", "ForgeRefuses"];
+const NO_RULES: [&str; 4] = [
+    "WaitsForPerson",
+    "PullRequestPending",
+    "ForgeRefuses",
+    "ForgeThrottled",
+];
 
 /// How an environment got what it has.
 #[derive(Clone, Debug, PartialEq, Eq)]

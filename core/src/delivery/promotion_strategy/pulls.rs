@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::PullRequestRecord;
 use sluice_crds::pull_request::{Change, PullRequestState};
@@ -15,6 +16,7 @@ use super::evidence::Sight;
 use super::reverts::Current;
 use super::tips::{Asker, Env, Tip};
 use super::{Access, Act, Given, child, words};
+use crate::delivery::pull_request::{Word, is_throttled};
 
 /// How many finished ones of an environment are kept.
 const MOST_FINISHED: usize = 5;
@@ -28,6 +30,8 @@ pub(super) enum Standing {
     Coming,
     /// It cannot be opened or looked at: why, in one word and in a sentence.
     Failing(String, String),
+    /// The forge wants to be asked later, or only for merges: why, and until when.
+    Throttled(String, Option<Time>),
     /// It is open, and the forge was not seen to have what is proposed as its head.
     Behind,
     /// It is open, with what is proposed as its head.
@@ -312,6 +316,9 @@ pub(super) fn closed(object: &Arc<PullRequest>, reason: String) -> Act {
 
 fn failing(object: &PullRequest) -> Option<Standing> {
     let status = object.status.as_ref()?;
+    if let Some((why, until)) = throttled(status) {
+        return Some(Standing::Throttled(why.to_owned(), until));
+    }
     status.attempts?;
     let word = status
         .outcome
@@ -321,6 +328,15 @@ fn failing(object: &PullRequest) -> Option<Standing> {
         word,
         status.message.clone().unwrap_or_default(),
     ))
+}
+
+/// Why the forge wants to be asked later, or only for merges, and until when.
+pub(super) fn throttled(status: &PullRequestStatus) -> Option<(&str, Option<Time>)> {
+    let is_limited =
+        status.attempts.is_some() && status.outcome.as_deref() == Some(Word::RateLimited.as_str());
+    let is_throttled = is_limited || is_throttled(status);
+    let why = status.message.as_deref().unwrap_or_default();
+    is_throttled.then(|| (why, status.next_attempt_at.clone()))
 }
 
 fn first_record(object: &PullRequest) -> PullRequestRecord {
@@ -393,7 +409,7 @@ pub(super) fn refused(object: &PullRequest) -> Option<String> {
     let word = status
         .outcome
         .as_ref()
-        .filter(|_| status.attempts.is_none())?;
+        .filter(|_| status.attempts.is_none() && !is_throttled(status))?;
     let why = status.message.as_deref().unwrap_or_default();
     Some(format!("the forge does not merge it: {word}: {why}"))
 }

@@ -16,7 +16,7 @@ use super::arrival::Arrived;
 use super::checks::short;
 use super::evidence::Sight;
 use super::pulls::{Pull, Standing};
-use super::rules::wait;
+use super::rules::{self, wait};
 use super::tips::{Asker, Dry, Env, dry_of};
 use super::{Given, words};
 use crate::delivery::revert_commit;
@@ -447,6 +447,9 @@ impl Candidate<'_> {
                 "PullRequestFailed",
                 format!("{word}: {why}"),
             ),
+            Standing::Throttled(why, _) => {
+                said(RevertPhase::Pending, "ForgeThrottled", why.clone())
+            }
             _ if is_open => said(
                 RevertPhase::Open,
                 "Open",
@@ -494,6 +497,7 @@ pub(super) fn waits(pull: &Pull<'_>) -> Option<Wait> {
             let message = format!("the pull request that brings it back fails: {word}: {why}");
             return Some(wait("PullRequestFailed", message));
         }
+        Standing::Throttled(why, until) => return Some(rules::throttled(why, until.clone())),
         Standing::Merged => {
             "the pull request that brings it back is merged, and the branch was not seen to have that yet"
         }

@@ -19,6 +19,7 @@
 //! The gates are asked after all of these, and a person last.
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::PullRequestStatus;
 use sluice_crds::promotion_strategy::{Arrival, ForeignCommits, Held, Join, RevertStatus, Wait};
 
@@ -26,7 +27,7 @@ use super::arrival::Arrived;
 use super::checks::{Check, short};
 use super::evidence::{Heads, Sight};
 use super::graph::Graph;
-use super::pulls::{Pull, Standing};
+use super::pulls::{self, Pull, Standing};
 use super::reverts::Current;
 use super::tips::{Asker, Dry, Env, Tip};
 use super::{Access, Given, upkeep, words};
@@ -134,6 +135,15 @@ pub(super) fn unusable(given: &Given, env: &Env<'_>) -> Option<Wait> {
         let message = format!("there is no branch {branch}; push one, it may be empty");
         wait("ActiveBranchMissing", message)
     })
+}
+
+/// The forge wants to be asked later.
+pub(super) fn throttled(why: &str, until: Option<Time>) -> Wait {
+    let message = format!("its pull request waits for the forge: {why}");
+    Wait {
+        next: until,
+        ..wait("ForgeThrottled", message)
+    }
 }
 
 pub(super) fn pending() -> Wait {
@@ -333,6 +343,7 @@ fn pull_request(at: &At<'_, '_>) -> Option<Wait> {
             let message = format!("its pull request cannot be opened or read: {word}: {why}");
             Some(wait("PullRequestFailed", message))
         }
+        Standing::Throttled(why, until) => Some(throttled(why, until.clone())),
         Standing::Behind => {
             let message = format!("its pull request does not show {} yet", short(&at.tip.sha));
             Some(wait("PullRequestPending", message))
@@ -411,6 +422,11 @@ impl<'g> At<'_, 'g> {
 
     /// What keeps an open pull request from being merged.
     fn hindered(&self, status: &PullRequestStatus) -> Option<Wait> {
+        // What is kept for merges keeps none back.
+        let limited = pulls::throttled(status).filter(|_| status.attempts.is_some());
+        if let Some((why, until)) = limited {
+            return Some(throttled(why, until));
+        }
         if let (Some(_), Some(word)) = (status.attempts, &status.outcome) {
             let why = status.message.as_deref().unwrap_or_default();
             let message = format!("its pull request cannot be worked on: {word}: {why}");

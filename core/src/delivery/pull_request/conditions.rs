@@ -3,12 +3,18 @@
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
-use super::is_followed;
+use super::{Word, is_followed};
 use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, find};
 
 /// Whether the last try failed in a way that lasts until a person does something, as its status says.
 pub(super) fn lasted(status: &PullRequestStatus) -> bool {
     status.attempts.is_some() && find(&status.conditions, STALLED).is_some()
+}
+
+/// Whether it waits for a forge that lets only merges pass.
+pub fn is_throttled(status: &PullRequestStatus) -> bool {
+    let word = status.outcome.as_deref();
+    status.attempts.is_none() && word == Some(Word::ForgeThrottled.as_str())
 }
 
 /// All the conditions. `lasts`: the last try failed in a way that lasts until a person does something.
@@ -38,6 +44,11 @@ pub(super) fn all(
             let message = "its owner does not ask for it now, so that nothing is done";
             not_ready(None, "NotWanted", message)
         }
+        PullRequestState::Pending if is_throttled(status) => not_ready(
+            Some(RECONCILING),
+            Word::ForgeThrottled.as_str(),
+            said.unwrap_or_default(),
+        ),
         PullRequestState::Pending if is_followed(object) || status.commit_sha.is_some() => {
             not_ready(Some(RECONCILING), "Opening", "it is being opened")
         }

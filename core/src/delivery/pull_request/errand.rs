@@ -111,6 +111,15 @@ impl Task {
         matches!(self, Self::Look { .. })
     }
 
+    /// Whether it is done with what is left of a rate limit: to merge, and to say that it may be merged.
+    pub fn is_spared(&self) -> bool {
+        match self {
+            Self::Merge { .. } => true,
+            Self::SetStatus(it) => it.gate == MergeGate::Success,
+            _ => false,
+        }
+    }
+
     /// Whether it takes back what a commit status may say more than the gates.
     pub fn withdraws(&self) -> bool {
         matches!(self, Self::SetStatus(it) if it.gate == MergeGate::Pending)
@@ -244,6 +253,8 @@ pub enum Word {
     /// The forge refuses it for another reason.
     Refused,
     RateLimited,
+    /// What is left of the rate limit is kept for merges.
+    ForgeThrottled,
     /// There was no proper answer.
     Unanswered,
     /// Something has changed in between.
@@ -273,6 +284,7 @@ impl Word {
             Self::BranchTouched => "BranchTouched",
             Self::Refused => "Refused",
             Self::RateLimited => "RateLimited",
+            Self::ForgeThrottled => "ForgeThrottled",
             Self::Unanswered => "Unanswered",
             Self::Changed => "Changed",
             Self::Conflict => "Conflict",
@@ -299,7 +311,11 @@ impl Word {
             | Self::Refused
             | Self::Conflict
             | Self::NotMergeable => true,
-            Self::RateLimited | Self::Unanswered | Self::Changed | Self::NotYet => false,
+            Self::RateLimited
+            | Self::ForgeThrottled
+            | Self::Unanswered
+            | Self::Changed
+            | Self::NotYet => false,
         }
     }
 }

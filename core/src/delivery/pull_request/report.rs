@@ -70,6 +70,9 @@ pub struct Recent {
     pub missed_at: Option<Timestamp>,
     /// Before that the forge is not looked at again.
     pub look_after: Option<Timestamp>,
+    /// Before that only what is spared is done: nothing has failed, and what is left of the rate limit of the
+    /// forge is kept for merges.
+    pub throttled_until: Option<Timestamp>,
     /// Whether it was a look that has failed, as the status says.
     pub is_look_failing: bool,
     /// Whether it was the commit status that could not be set, as the status says.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | any | it is not what is made for what it names: nothing |
 //! | any | its commit status may say more than the gates: set it to pending, whatever failed or looks |
+//! | any | what is left of the rate limit is kept for merges: wait, but say that an open one may be merged, and merge it |
 //! | any | the last try failed: wait; an open one is looked at meanwhile. To close it waits for no commit status |
 //! | final | delete its branch, once, unless somebody else pushes to it; then nothing |
 //! | pending | close · wait while suspended or without an owner · commit, unless somebody else does · open |
@@ -66,6 +67,9 @@ pub(super) fn next(at: &At<'_>) -> Step {
         Withdrawal::At(again) => Some(again),
         Withdrawal::None => None,
     };
+    if let Some(step) = at.throttled(urgent) {
+        return step;
+    }
     let retry = at.status.next_attempt_at.as_ref().map(|next| next.0);
     let is_free = at.is_changed_since_failure() || at.is_close_free();
     let retry = retry.filter(|next| *next > at.now && !is_free);
@@ -98,6 +102,30 @@ pub(super) fn before(at: &At<'_>, under_way: &Task) -> Option<Step> {
 }
 
 impl At<'_> {
+    fn throttled_until(&self) -> Option<Timestamp> {
+        self.recent.throttled_until.filter(|it| *it > self.now)
+    }
+
+    /// What is done while the rate limit of the forge is kept for merges. `urgent`: when something else is to be
+    /// done at the latest.
+    fn throttled(&self, urgent: Option<Timestamp>) -> Option<Step> {
+        let until = self.throttled_until()?;
+        let is_open = self.state() == PullRequestState::Open && self.status.attempts.is_none();
+        let step = if is_open {
+            self.open()
+        } else {
+            Step::default()
+        };
+        if step.task.as_ref().is_some_and(Task::is_spared) {
+            return Some(step);
+        }
+        let wakes = [Some(until), urgent, step.wake].into_iter().flatten();
+        Some(Step {
+            wake: wakes.filter(|at| *at > self.now).min(),
+            ..Step::default()
+        })
+    }
+
     /// What a person has to change has perhaps been changed: the spec is another one.
     fn is_changed_since_failure(&self) -> bool {
         self.lasts && self.status.observed_generation != self.object.metadata.generation
@@ -215,7 +243,7 @@ impl At<'_> {
         let is_other = recent.text.is_some_and(|text| text != wanted);
         let is_new = is_followed(self.object) && is_other && recent.edited != Some(wanted);
         // Its title may be what makes it a draft.
-        let may = is_new && !waits && !self.status.draft;
+        let may = is_new && !waits && !self.status.draft && self.throttled_until().is_none();
         may.then(|| Task::Edit {
             number,
             title: spec.title.clone(),

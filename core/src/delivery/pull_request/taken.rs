@@ -44,6 +44,10 @@ impl Taking<'_> {
         // What has failed to be changed still waits, whatever a look has found.
         let waits = only_looks && self.status.attempts.is_some() && !self.recent.is_look_failing;
         match outcome {
+            Outcome::Failed(failure) if failure.word == Word::ForgeThrottled => {
+                self.throttled(task, failure);
+                lasts
+            }
             Outcome::Failed(failure) if waits => {
                 let recent = &mut *self.recent;
                 (recent.missed_at, recent.look_after) = (Some(self.now), failure.not_before);
@@ -72,6 +76,16 @@ impl Taking<'_> {
                 self.went(task, outcome, waits);
                 waits && lasts
             }
+        }
+    }
+
+    /// It was not tried.
+    fn throttled(&mut self, task: &Task, failure: &Failure) {
+        let again = self.now.checked_add(NOT_READY).ok().max(failure.not_before);
+        self.recent.throttled_until = again;
+        if self.status.attempts.is_none() && !is_end(task) {
+            self.status.next_attempt_at = again.map(time);
+            said(self.status, Some((failure.word.as_str(), &failure.message)));
         }
     }
 

@@ -55,6 +55,7 @@ impl Scene {
             authorities: Some(server.authority.clone().into_bytes()),
             namespace: "apps".to_owned(),
             told: None,
+            pacing: crate::call::Pacing::default(),
         };
         let url = server.address("https", HOST, "/acme/shop");
         Self {

@@ -2,7 +2,8 @@
 //!
 //! What comes in: the namespace of an object, and the host that it asks. What goes out: a place, held until
 //! it is dropped. Neither a host that does not answer nor a namespace with many objects takes all places,
-//! and a dead host delays no other host of the same namespace. Two places are kept for what must not wait.
+//! and a dead host delays no other host of the same namespace. Two places are kept for what must not wait, and
+//! two for merges, so that they wait for nothing but each other.
 //!
 //! The parts of errands have places of their own in a namespace: one errand asks many hosts, and if all of
 //! them are dead, it delays neither what has one part, nor the parts of another.
@@ -24,12 +25,14 @@ const KEPT: usize = 2;
 const KEPT_AT_A_HOST: usize = 1;
 
 /// Who takes a place.
-#[derive(Clone, Copy)]
-pub(super) enum Turn {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
     /// An errand that has one part.
     Usual,
     /// One that must not wait behind others.
     First,
+    /// One that only waits behind others of its kind.
+    Merge,
     /// A part of an errand that has several.
     InParts,
 }
@@ -39,7 +42,8 @@ pub(super) struct Rooms {
     usual: Shares,
     parts: Shares,
     at_hosts: Places,
-    kept: Places,
+    first: Places,
+    merges: Places,
 }
 
 /// The places of each namespace.
@@ -64,7 +68,8 @@ impl Default for Rooms {
             usual: Shares::new(OF_A_NAMESPACE),
             parts: Shares::new(PARTS_OF_A_NAMESPACE),
             at_hosts: Places::new(AT_ONCE, AT_A_HOST),
-            kept: Places::new(KEPT, KEPT_AT_A_HOST),
+            first: Places::new(KEPT, KEPT_AT_A_HOST),
+            merges: Places::new(KEPT, KEPT_AT_A_HOST),
         }
     }
 }
@@ -79,7 +84,7 @@ impl Rooms {
         turn: Turn,
     ) -> (Place, Option<[Place; 2]>) {
         let shares = match turn {
-            Turn::Usual | Turn::First => &self.usual,
+            Turn::Usual | Turn::First | Turn::Merge => &self.usual,
             Turn::InParts => &self.parts,
         };
         let usual = async {
@@ -89,13 +94,15 @@ impl Rooms {
             let at_host = self.at_hosts.take(host).await;
             (at_host, Some([of_namespace, of_both]))
         };
-        match turn {
-            Turn::Usual | Turn::InParts => usual.await,
-            Turn::First => tokio::select! {
-                biased;
-                place = usual => place,
-                kept = self.kept.take(host) => (kept, None),
-            },
+        let kept = match turn {
+            Turn::Usual | Turn::InParts => return usual.await,
+            Turn::First => &self.first,
+            Turn::Merge => &self.merges,
+        };
+        tokio::select! {
+            biased;
+            place = usual => place,
+            kept = kept.take(host) => (kept, None),
         }
     }
 }

@@ -297,15 +297,21 @@ async fn what_must_not_wait_has_places_of_its_own() {
     }
     for n in 0..10 {
         let work = of("apps", &n.to_string());
-        errands.begin_first(&work, &"key", "dead.example.com", |_| pending());
+        errands.begin_by(Turn::First, &work, &"key", "dead.example.com", |_| {
+            pending()
+        });
     }
     let before = Instant::now();
     errands.begin(&of("shop", "later"), &"key", "git.example.com", |_| async {
         1
     });
-    errands.begin_first(&of("shop", "app"), &"key", "git.example.com", |_| async {
-        1
-    });
+    errands.begin_by(
+        Turn::First,
+        &of("shop", "app"),
+        &"key",
+        "git.example.com",
+        |_| async { 1 },
+    );
     assert_eq!(woken.recv().await, Some(of("shop", "app")));
     assert_eq!(Instant::now(), before);
 }

@@ -47,7 +47,7 @@ impl From<ForgeError> for Failure {
             word: word(&error.trouble),
             why: error.to_string(),
             wait: match error.trouble {
-                Trouble::RateLimited(wait) => Some(wait),
+                Trouble::RateLimited(wait) | Trouble::Throttled(wait) => Some(wait),
                 _ => None,
             },
         }
@@ -78,6 +78,7 @@ fn word(trouble: &Trouble) -> Word {
         Trouble::NoRepository | Trouble::NotInstalled => Word::NoRepository,
         Trouble::Moved => Word::RepositoryMoved,
         Trouble::RateLimited(_) => Word::RateLimited,
+        Trouble::Throttled(_) => Word::ForgeThrottled,
         Trouble::Archived => Word::RepositoryArchived,
         Trouble::Absent(Missing::Branch | Missing::BranchOrFile) => Word::NoTargetBranch,
         Trouble::BranchTooLong(_) | Trouble::TooManyFiles(_) | Trouble::NoCloneUrl => {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sluice_core::delivery::promotion_strategy::evidence::Question;
 use sluice_core::delivery::promotion_strategy::{
     Access, Evidence, branches, consider, is_requested, report,
 };
@@ -111,6 +112,10 @@ async fn look(
     let evidence: Arc<dyn Evidence + Send + Sync> = Arc::clone(&seen) as _;
     let given = gather::gather(context, key, &object, (may, evidence), now);
     let considered = consider(given);
+    for dry in proposed(&object) {
+        // When it was made is counted once it is promoted. Nothing waits for that.
+        seen.answer(&Question::Commit(dry.to_owned()));
+    }
     context.repositories.ask(&access, &own, seen.asked());
     let is_decided = considered.is_decided();
     if !is_decided {
@@ -134,6 +139,16 @@ async fn look(
         context.at_forges.decided(context, kind, key);
     }
     Ok(outcome)
+}
+
+/// The dry commits that are proposed, and that their environments do not have.
+fn proposed(object: &PromotionStrategy) -> impl Iterator<Item = &str> {
+    let environments = object.status.iter().flat_map(|it| &it.environments);
+    environments.filter_map(|it| {
+        let proposed = it.proposed.as_ref()?.dry_sha.as_deref()?;
+        let active = it.active.as_ref()?.dry_sha.as_deref();
+        (active != Some(proposed)).then_some(proposed)
+    })
 }
 
 /// The access that an object named `key` means.

@@ -4,10 +4,11 @@
 //! (`sha256=` and 64 hexadecimal digits), the method, the path as it was sent, the body, and a key. What
 //! goes out: when it was signed, and whether it was signed with that key.
 
-use aws_lc_rs::hmac::{self, HMAC_SHA256, Key};
 use axum::http::{HeaderMap, Method};
 use jiff::{SignedDuration, Timestamp};
 use sluice_core::text::words::instant_utc;
+
+use super::super::hmac::{self, Code, Sum};
 
 /// Says when it was signed.
 const TIMESTAMP: &str = "X-Signature-Timestamp";
@@ -15,8 +16,6 @@ const TIMESTAMP: &str = "X-Signature-Timestamp";
 const SIGNATURE: &str = "X-Signature";
 /// What a signature begins with.
 const SCHEME: &str = "sha256=";
-/// How many bytes it has.
-const LENGTH: usize = 32;
 /// How far the time of a signature may be from ours.
 const WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
@@ -26,7 +25,7 @@ pub(super) struct Signature {
     /// When it was signed, as it was written: that text is signed, too.
     written: String,
     at: Timestamp,
-    code: [u8; LENGTH],
+    code: Code,
 }
 
 impl Signature {
@@ -45,7 +44,7 @@ impl Signature {
         })?;
         let code = one(headers, SIGNATURE)?
             .strip_prefix(SCHEME)
-            .and_then(bytes);
+            .and_then(hmac::code);
         let code = code.ok_or_else(|| {
             format!("the header {SIGNATURE} is not `{SCHEME}` with 64 hexadecimal digits after it")
         })?;
@@ -77,9 +76,10 @@ impl Signature {
 
     /// Whether this key has signed that. It takes as long for every signature.
     pub(super) fn is_of(&self, key: &[u8], method: &Method, path: &str, body: &[u8]) -> bool {
-        let head = format!("{}\n{method}\n{path}\n", self.written);
-        let signed = [head.as_bytes(), body].concat();
-        hmac::verify(&Key::new(HMAC_SHA256, key), &signed, &self.code).is_ok()
+        let mut sum = Sum::new(key);
+        sum.add(format!("{}\n{method}\n{path}\n", self.written).as_bytes());
+        sum.add(body);
+        sum.is_one_of(&[self.code])
     }
 }
 
@@ -90,24 +90,6 @@ fn one<'h>(headers: &'h HeaderMap, name: &str) -> Result<&'h str, String> {
     };
     let value = value.to_str();
     value.map_err(|_| format!("the header {name} has characters that it cannot have"))
-}
-
-/// What 64 hexadecimal digits say.
-fn bytes(digits: &str) -> Option<[u8; LENGTH]> {
-    let digits = digits.as_bytes();
-    if digits.len() != 2 * LENGTH {
-        return None;
-    }
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|it| u8::try_from(it).ok())
-    };
-    let mut bytes = [0; LENGTH];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -203,20 +185,6 @@ mod tests {
             let headers = [(time, "1795000000"), (code, signature.as_str()), twice];
             let refused = read(&headers).unwrap_err();
             assert!(refused.contains("has to be there once"), "{refused}");
-        }
-    }
-
-    #[test]
-    fn only_hexadecimal_digits_are_digits() {
-        assert_eq!(bytes(&"0".repeat(64)), Some([0; LENGTH]));
-        assert_eq!(bytes(&"fF".repeat(32)), Some([255; LENGTH]));
-        for text in [
-            "g".repeat(64),
-            "0".repeat(63),
-            "0".repeat(66),
-            "é".repeat(32),
-        ] {
-            assert_eq!(bytes(&text), None, "{text}");
         }
     }
 }

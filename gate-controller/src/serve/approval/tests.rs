@@ -9,6 +9,7 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
+use super::super::keys;
 use super::verified::{AWAY, LATER, SIGN, UNSIGNED};
 use super::*;
 use crate::cluster::key::ObjectKey;
@@ -327,7 +328,7 @@ async fn an_api_server_that_does_not_answer_makes_nobody_a_stranger() {
 async fn the_next_who_asks_for_any_key_makes_old_ones_forgotten() {
     let scene = Scene::new();
     scene.api.put("other", KEY);
-    let keys = Keys::new(scene.api.client());
+    let keys = Keys::new(scene.api.client(), SIGNING_KEY);
     let clock = &*scene.clock;
     let old = Arc::downgrade(&keys.get("apps", "other", clock).await.unwrap());
     keys.get("apps", "approvals", clock).await.unwrap();

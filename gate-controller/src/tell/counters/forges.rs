@@ -1,6 +1,6 @@
-//! Requests to forges, by host and by how they have ended.
+//! Requests to forges, by host, by protocol and by how they have ended; and how many a forge still allows.
 //!
-//! What comes in: each request, when it has ended. What goes out: counters. Hosts come from the specs of
+//! What comes in: each request, when it has ended. What goes out: counters, and a gauge. Hosts come from the specs of
 //! users, so there are never more than [`MOST`] of them: a host that was not asked for [`KEPT`] is
 //! forgotten, and one that comes while all places are taken is counted as [`OTHER`]. Who names many hosts
 //! takes no place from those that are there.
@@ -15,7 +15,8 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
-use sluice_forges::Ended;
+use prometheus_client::metrics::gauge::ConstGauge;
+use sluice_forges::{Ended, Heard, Protocol};
 use tokio::time::Instant;
 
 /// How many hosts have counters of their own.
@@ -25,8 +26,9 @@ const KEPT: Duration = Duration::from_secs(3600);
 /// The label of all hosts that have none.
 const OTHER: &str = "other";
 
-/// How many requests have ended in each way, in the order of [`Ended::ALL`].
-type Counts = [u64; Ended::ALL.len()];
+/// How many requests have ended in each way, in the order of [`Ended::ALL`], by each protocol, in the order of
+/// [`Protocol::ALL`].
+type Counts = [[u64; Ended::ALL.len()]; Protocol::ALL.len()];
 
 /// The counters.
 #[derive(Clone, Debug, Default)]
@@ -41,33 +43,47 @@ struct Known {
 #[derive(Debug)]
 struct Host {
     counts: Counts,
+    /// What the last reply said that says it.
+    remaining: Option<u64>,
     asked: Instant,
 }
 
 impl ForgeRequests {
     /// A request to a host has ended.
-    pub fn note(&self, host: &str, ended: Ended, now: Instant) {
+    pub fn note(&self, host: &str, heard: Heard, now: Instant) {
+        let Heard {
+            protocol,
+            ended,
+            remaining,
+        } = heard;
         let mut known = self.0.lock();
         let counts = match known.host(host, now) {
             Some(host) => {
                 host.asked = now;
+                host.remaining = remaining.or(host.remaining);
                 &mut host.counts
             }
             None => &mut known.others,
         };
-        let place = Ended::ALL.iter().position(|it| *it == ended);
-        if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
+        let protocol = Protocol::ALL.iter().position(|it| *it == protocol);
+        let ended = Ended::ALL.iter().position(|it| *it == ended);
+        let counts = protocol.and_then(|place| counts.get_mut(place));
+        let count = counts
+            .zip(ended)
+            .and_then(|(all, place)| all.get_mut(place));
+        if let Some(count) = count {
             *count += 1;
         }
     }
 
-    /// All counts, by host. Those of [`OTHER`] are always there.
-    fn counts(&self, now: Instant) -> Vec<(String, Counts)> {
+    /// All counts, by host, and how many requests each still allows. Those of [`OTHER`] are always there.
+    fn counts(&self, now: Instant) -> Vec<(String, Counts, Option<u64>)> {
         let mut known = self.0.lock();
         known.forget(now);
         let hosts = known.hosts.iter();
-        let hosts = hosts.map(|(name, host)| (name.clone(), host.counts));
-        hosts.chain([(OTHER.to_owned(), known.others)]).collect()
+        let hosts = hosts.map(|(name, host)| (name.clone(), host.counts, host.remaining));
+        let others = (OTHER.to_owned(), known.others, None);
+        hosts.chain([others]).collect()
     }
 }
 
@@ -81,6 +97,7 @@ impl Known {
             }
             let host = Host {
                 counts: Counts::default(),
+                remaining: None,
                 asked: now,
             };
             self.hosts.insert(name.to_owned(), host);
@@ -102,10 +119,30 @@ impl Collector for ForgeRequests {
             None,
             MetricType::Counter,
         )?;
-        for (host, counts) in self.counts(Instant::now()) {
-            for (ended, count) in Ended::ALL.into_iter().zip(counts) {
-                let labels = [("host", host.as_str()), ("outcome", ended.as_str())];
-                ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
+        let all = self.counts(Instant::now());
+        for (host, counts, _) in &all {
+            for (protocol, counts) in Protocol::ALL.into_iter().zip(counts) {
+                for (ended, count) in Ended::ALL.into_iter().zip(counts) {
+                    let labels = [
+                        ("host", host.as_str()),
+                        ("protocol", protocol.as_str()),
+                        ("outcome", ended.as_str()),
+                    ];
+                    ConstCounter::new(*count).encode(metric.encode_family(&labels)?)?;
+                }
+            }
+        }
+        let mut metric = encoder.encode_descriptor(
+            "sluice_forge_remaining",
+            "How many requests a forge still allows, as it has said last",
+            None,
+            MetricType::Gauge,
+        )?;
+        for (host, _, remaining) in &all {
+            if let Some(remaining) = remaining {
+                let labels = [("host", host.as_str())];
+                let remaining = ConstGauge::new(i64::try_from(*remaining).unwrap_or(i64::MAX));
+                remaining.encode(metric.encode_family(&labels)?)?;
             }
         }
         Ok(())
@@ -119,10 +156,20 @@ mod tests {
 
     use super::*;
 
-    fn hosts(requests: &ForgeRequests, now: Instant) -> Vec<(String, Counts)> {
-        let mut all = requests.counts(now);
+    /// What is counted of the API, by host.
+    fn hosts(requests: &ForgeRequests, now: Instant) -> Vec<(String, [u64; 5])> {
+        let all = requests.counts(now).into_iter();
+        let mut all: Vec<_> = all.map(|(host, counts, _)| (host, counts[0])).collect();
         all.sort();
         all
+    }
+
+    fn heard(ended: Ended) -> Heard {
+        Heard {
+            protocol: Protocol::Api,
+            ended,
+            remaining: None,
+        }
     }
 
     #[test]
@@ -130,23 +177,40 @@ mod tests {
         let requests = ForgeRequests::default();
         let now = Instant::now();
         for ended in [Ended::Answered, Ended::Answered, Ended::Failed] {
-            requests.note("git.example.com:3000", ended, now);
+            requests.note("git.example.com:3000", heard(ended), now);
+        }
+        for remaining in [Some(4_999), None] {
+            let heard = Heard {
+                protocol: Protocol::Git,
+                ended: Ended::Denied,
+                remaining,
+            };
+            requests.note("git.example.com:3000", heard, now);
         }
         let mut registry = Registry::default();
         registry.register_collector(Box::new(requests));
         let mut page = String::new();
         encode(&mut page, &registry).unwrap();
-        for (host, outcome, count) in [
-            ("git.example.com:3000", "answered", 2),
-            ("git.example.com:3000", "failed", 1),
-            ("git.example.com:3000", "unanswered", 0),
-            ("other", "answered", 0),
+        for (host, protocol, outcome, count) in [
+            ("git.example.com:3000", "api", "answered", 2),
+            ("git.example.com:3000", "api", "failed", 1),
+            ("git.example.com:3000", "api", "unanswered", 0),
+            ("git.example.com:3000", "git", "denied", 2),
+            ("git.example.com:3000", "git", "answered", 0),
+            ("other", "git", "answered", 0),
         ] {
-            let line = format!(
-                "sluice_forge_requests_total{{host=\"{host}\",outcome=\"{outcome}\"}} {count}\n"
-            );
+            let of = format!("host=\"{host}\",protocol=\"{protocol}\",outcome=\"{outcome}\"");
+            let line = format!("sluice_forge_requests_total{{{of}}} {count}\n");
             assert!(page.contains(&line), "{line}{page}");
         }
+        let remaining: Vec<_> = page
+            .lines()
+            .filter(|it| it.starts_with("sluice_forge_remaining{"))
+            .collect();
+        assert_eq!(
+            remaining,
+            ["sluice_forge_remaining{host=\"git.example.com:3000\"} 4999"]
+        );
     }
 
     /// Users write as many hosts as they like.
@@ -154,12 +218,12 @@ mod tests {
     fn there_are_never_more_hosts_than_places_and_the_first_keep_theirs() {
         let requests = ForgeRequests::default();
         let start = Instant::now();
-        requests.note("git.example.com", Ended::Answered, start);
+        requests.note("git.example.com", heard(Ended::Answered), start);
         // Not one of two series with the same labels.
-        requests.note(OTHER, Ended::Unanswered, start);
+        requests.note(OTHER, heard(Ended::Unanswered), start);
         for n in 0..1_000 {
             let host = format!("{n}.evil.example.com");
-            requests.note(&host, Ended::Unanswered, start);
+            requests.note(&host, heard(Ended::Unanswered), start);
         }
         let all = hosts(&requests, start);
         assert_eq!(all.len(), MOST + 1);
@@ -169,9 +233,9 @@ mod tests {
 
         // One is asked again; the others have made room when their time is over.
         let later = start + KEPT - Duration::from_secs(1);
-        requests.note("git.example.com", Ended::Denied, later);
+        requests.note("git.example.com", heard(Ended::Denied), later);
         let over = start + KEPT;
-        requests.note("git.example.org", Ended::Limited, over);
+        requests.note("git.example.org", heard(Ended::Limited), over);
         let expected = [
             ("git.example.com", [1, 1, 0, 0, 0]),
             ("git.example.org", [0, 0, 1, 0, 0]),

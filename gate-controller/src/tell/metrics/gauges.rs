@@ -13,7 +13,7 @@ use sluice_core::time::clock::Trust;
 use tokio::time::Instant;
 
 use super::sample::{Sample, family, name, truth};
-use super::{clusters, gate_policies, gatekeepers, gates, pipelines};
+use super::{branches, clusters, gate_policies, gatekeepers, gates, pipelines};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
 use crate::tell::decisions::{Decisions, Waiting};
@@ -51,6 +51,10 @@ impl Collector for Sources {
         let pipelines = sorted(self.world.pipelines.objects());
         pipelines::encode(&mut encoder, &pipelines)?;
         clusters::encode(&mut encoder, &pipelines)?;
+        let strategies = sorted(self.world.promotion_strategies.objects());
+        let accesses = sorted(self.world.accesses.objects());
+        let reverts = sorted(self.world.revert_commits.objects());
+        branches::encode(&mut encoder, &strategies, &accesses, &reverts)?;
         blocked(&mut encoder, &self.decisions.waiting())?;
         watches(&mut encoder, &self.world)?;
         self.standing(&mut encoder)

@@ -29,6 +29,10 @@ fn access(other: &Value) -> GitRepositoryAccess {
 #[case::too_seldom(json!({"interval": "61m"}), "spec.interval")]
 #[case::no_duration(json!({"interval": "soon"}), "spec.interval")]
 #[case::an_app_elsewhere(json!({"githubApp": {"appID": 1, "installationID": 2}}), "spec.githubApp")]
+#[case::the_token_that_opens(
+    json!({"webhook": {"secretRef": {"name": "shop-push"}}}),
+    "spec.webhook.secretRef"
+)]
 #[case::nobody(json!({"allow": [{"namespaces": [], "branches": ["a"]}]}), "spec.allow[0].namespaces")]
 #[case::a_pattern_of_namespaces(
     json!({"allow": [{"namespaces": ["a", "team-*"], "branches": ["a"]}]}),
@@ -51,7 +55,7 @@ fn a_mistake_is_refused_at_its_field(#[case] other: Value, #[case] field: &str) 
 fn an_access_may_say_little_or_all() {
     assert_eq!(check(&access(&json!({}))), Ok(()));
     let all = json!({
-        "provider": "github", "interval": "1h",
+        "provider": "github", "interval": "1h", "webhook": {"secretRef": {"name": "shop-hook"}},
         "githubApp": {"appID": 1, "installationID": 2},
         "author": {"name": "Sluice", "email": "sluice@example.com"},
         "allow": [{"namespaces": ["team-a"], "branches": ["env/**"]}],

@@ -6,6 +6,7 @@ use sluice_crds::promotion_strategy::EnvironmentState;
 
 use super::*;
 use crate::delivery::promotion_strategy::evidence::{ForgeState, ForgeStatus};
+use crate::time::stamp::time;
 
 /// dev, test and prod are healthy with the first commit, and the second waits at dev.
 fn waiting() -> (Play, String) {
@@ -400,6 +401,43 @@ fn nothing_is_merged_by_a_clock_that_is_not_right() {
     play.settle();
     assert_eq!(play.reason("env/dev"), Some("ClockLost"));
     play.clock_is_lost = false;
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+}
+
+/// Whether it says so, or only merges pass: that is no trouble that somebody has to end.
+#[rstest]
+#[case::limited("RateLimited", Some(2))]
+#[case::kept_for_merges("ForgeThrottled", None)]
+fn a_forge_that_wants_to_be_asked_later_is_waited_for(
+    #[case] outcome: &str,
+    #[case] attempts: Option<u32>,
+) {
+    let mut play = Play::new();
+    play.all_healthy();
+    play.settle();
+    play.forge_works = false;
+    play.hydrate("v2");
+    play.settle();
+    let until = time(play.given().now.at + SignedDuration::from_mins(10));
+    let status = play.pull_request("env/dev").status.get_or_insert_default();
+    (status.outcome, status.attempts) = (Some(outcome.to_owned()), attempts);
+    status.message = Some("git.example.com: its rate limit".to_owned());
+    status.next_attempt_at = Some(until.clone());
+    play.settle();
+    assert_eq!(play.reason("env/dev"), Some("ForgeThrottled"));
+    assert!(
+        play.message("env/dev")
+            .contains("git.example.com: its rate limit")
+    );
+    assert_eq!(play.environment("env/dev").waits[0].next, Some(until));
+    assert_eq!(
+        play.says("Ready").as_deref(),
+        Some("True ReconciliationSucceeded")
+    );
+    play.forge_works = true;
+    let status = play.pull_request("env/dev").status.get_or_insert_default();
+    (status.outcome, status.attempts, status.next_attempt_at) = (None, None, None);
     play.settle();
     assert_eq!(play.merges.len(), 1);
 }

@@ -183,3 +183,65 @@ fn a_merge_that_the_forge_does_not_show_yet_is_not_sent_again_at_once() {
     scene.now = after(5);
     assert_eq!(scene.task(), Some(merge()));
 }
+
+/// A forge that keeps what is left of its rate limit for merges holds none back, and nothing has failed.
+#[test]
+fn while_only_merges_pass_nothing_else_is_tried_and_merges_are() {
+    let until = Failure {
+        not_before: Some(after(600)),
+        ..failure(Word::ForgeThrottled)
+    };
+    let throttled = || Outcome::Failed(until.clone());
+    let mut scene = admitted();
+    scene.object.status.as_mut().unwrap().commit_status = Some(MergeGate::Pending);
+    (scene.recent.told, scene.owner) = (told(MergeGate::Pending), says(MergeGate::Pending));
+    assert_eq!(scene.over(look_at(), throttled()), None);
+    let status = scene.status();
+    assert_eq!(status.attempts, None);
+    assert_eq!(status.outcome.as_deref(), Some("ForgeThrottled"));
+    assert_eq!(status.next_attempt_at, Some(time(after(600))));
+    assert_eq!(scene.said(), json!(["Ready True Open"]));
+    // A look that is due waits, and what lets it be merged does not.
+    scene.now = after(120);
+    assert_eq!(scene.task(), None);
+    assert_eq!(scene.wake(), Some(after(600)));
+    scene.owner = Some(Says {
+        order: Some(Order {
+            not_after: time(after(180)),
+            ..order()
+        }),
+        ..says(MergeGate::Success).unwrap()
+    });
+    let shown = status_of(MergeGate::Success);
+    assert_eq!(scene.task(), Some(shown.clone()));
+    let next = scene.over(shown, Outcome::Done);
+    assert!(matches!(next, Some(Task::Merge { .. })), "{next:?}");
+    // Afterwards it is looked at again, and nothing more is said of it.
+    scene.owner = says(MergeGate::Success);
+    scene.now = after(600);
+    assert_eq!(scene.task(), Some(look_at()));
+    scene.over(look_at(), open());
+    assert_eq!(scene.status().outcome, None);
+    assert_eq!(scene.status().next_attempt_at, None);
+}
+
+#[test]
+fn one_that_is_to_be_opened_says_until_when_it_waits() {
+    let mut scene = Scene::new();
+    let until = Failure {
+        not_before: Some(after(600)),
+        ..failure(Word::ForgeThrottled)
+    };
+    assert_eq!(scene.task(), Some(Task::Commit));
+    assert_eq!(scene.over(Task::Commit, Outcome::Failed(until)), None);
+    assert_eq!(
+        scene.said(),
+        json!([
+            "Ready False ForgeThrottled",
+            "Reconciling True ForgeThrottled"
+        ])
+    );
+    assert_eq!(scene.wake(), Some(after(600)));
+    scene.now = after(600);
+    assert_eq!(scene.task(), Some(Task::Commit));
+}

@@ -244,6 +244,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "{provider: gitea, url: 'https://a/b', secretRef: {name: a}, interval: 9s}",
     ),
     (
+        "webhook.secretRef: who sets up the webhook",
+        "GitRepositoryAccess",
+        "{provider: gitea, url: 'https://a/b', secretRef: {name: a}, webhook: {secretRef: {name: a}}}",
+    ),
+    (
         "environments: a branch is the proposed branch",
         "PromotionStrategy",
         "{repoRef: {name: a}, activeCommitStatuses: [{key: a}], environments: [{branch: a}, {branch: a-next}]}",

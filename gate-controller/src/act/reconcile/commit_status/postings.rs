@@ -11,11 +11,13 @@ use sluice_core::delivery::commit_status::{Post, Shown};
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::CommitStatus;
 use sluice_crds::git_repository_access::AccessReference;
-use sluice_forges::{Forge, ForgeError, Missing, Sha, Status, StatusState, Trouble, Undone};
+use sluice_forges::{
+    Forge, ForgeError, Missing, Sha, Status, StatusState, Trouble, Undone, Urgency,
+};
 use tokio::time::Instant;
 
 use super::refusal;
-use crate::act::errands::{Errands, Standing, Term};
+use crate::act::errands::{Errands, Standing, Term, Turn};
 use crate::act::forges::{Failure as Stopped, Forges, Located};
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
@@ -82,15 +84,20 @@ impl Postings {
             key: key.clone(),
             access: object.spec.repo_ref.clone(),
             post: post.clone(),
+            urgency: match is_urgent {
+                true => Urgency::Withdrawal,
+                false => Urgency::Status,
+            },
         };
         let run = |term: Term| async move {
             let told = telling.tell(&term).await;
             told.map_err(|stopped| stopped.at(telling.clock.now()))
         };
-        match is_urgent {
-            true => self.0.begin_first(&work(key), &post, &host, run),
-            false => self.0.begin(&work(key), &post, &host, run),
-        }
+        let turn = match is_urgent {
+            true => Turn::First,
+            false => Turn::Usual,
+        };
+        self.0.begin_by(turn, &work(key), &post, &host, run);
     }
 }
 
@@ -102,6 +109,7 @@ struct Telling {
     key: ObjectKey,
     access: AccessReference,
     post: Post,
+    urgency: Urgency,
 }
 
 impl Telling {
@@ -111,7 +119,10 @@ impl Telling {
         let commit = Sha::parse(&self.post.sha);
         let wrong = || Stopped::new(Word::InvalidSpec, "spec.sha: it is no id of a commit");
         let commit = commit.ok_or_else(wrong)?;
-        let forge = self.forges.open(&at, self.clock.now()).await?;
+        let forge = self
+            .forges
+            .open(&at, self.urgency, self.clock.now())
+            .await?;
         let until = self.until(term, &at)?;
         tell(&forge, &commit, &self.post, at.url(), until).await
     }

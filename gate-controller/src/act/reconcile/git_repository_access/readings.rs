@@ -9,6 +9,7 @@ use sluice_core::delivery::git_repository_access::report::Known;
 use sluice_core::delivery::promotion_strategy::evidence::Question;
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::GitRepositoryAccess;
+use sluice_forges::Urgency;
 use tokio::time::Instant;
 
 use super::reading;
@@ -99,7 +100,7 @@ impl Readings {
         let host = at.host();
         let run = |_: Term| async move {
             let until = Instant::now() + BEGINS;
-            let listed = match forges.open(&at, clock.now()).await {
+            let listed = match forges.open(&at, Urgency::Other, clock.now()).await {
                 Ok(forge) => reading::list(&forge, &branches, until).await,
                 Err(failure) => Err(failure),
             };
@@ -118,7 +119,7 @@ impl Readings {
         let host = at.host();
         let run = |_: Term| async move {
             let until = Instant::now() + BEGINS;
-            Brought::Answers(match forges.open(&at, clock.now()).await {
+            Brought::Answers(match forges.open(&at, Urgency::Other, clock.now()).await {
                 Ok(forge) => Ok(reading::answer(&forge, questions, clock.as_ref(), until).await),
                 Err(failure) => Err(failure.at(clock.now())),
             })

@@ -9,7 +9,7 @@ use sluice_core::delivery::pull_request::Word;
 use sluice_core::delivery::pull_request::trailers::Trailers;
 use sluice_core::time::span::later;
 use sluice_crds::pull_request::PullRequestState;
-use sluice_forges::{Branch, Forge, Pull, PullState};
+use sluice_forges::{Branch, Forge, Pull, PullState, Urgency};
 use tokio::time::timeout;
 
 use crate::act::forges::{Failure, Forges, Located};
@@ -64,7 +64,7 @@ async fn ask(
     (at, now): (&Located, Timestamp),
     recall: &Recall,
 ) -> Result<Option<Recalled>, Failure> {
-    let forge = forges.open(at, now).await?;
+    let forge = forges.open(at, Urgency::Other, now).await?;
     let base = Branch::parse(&recall.strategy.base_branch);
     let base =
         base.map_err(|error| Failure::new(Word::InvalidSpec, format!("baseBranch: {error}")))?;

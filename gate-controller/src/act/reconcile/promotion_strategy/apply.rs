@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use sluice_core::delivery::promotion_strategy::evidence::{Answer, Evidence, Question, Sight};
 use sluice_core::delivery::promotion_strategy::{self, Act, Report};
+use sluice_crds::promotion_strategy::EnvironmentStatus;
 use sluice_crds::{PromotionStrategy, PromotionStrategyStatus};
 
 use super::{access_of, news};
 use crate::act::reconcile::{Context, Outcome, Reconciled, owned, status, write};
 use crate::cluster::failure;
-use crate::cluster::key::ObjectKey;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
 
 /// Writes the status onto this version of the strategy: that is where merges are ordered. Only if the API
 /// server accepts it, does what follows. If it refuses one of the writes that follow, the others go on, and
@@ -61,7 +64,28 @@ async fn write(
 ) -> Result<Arc<PromotionStrategy>, kube::Error> {
     let written = status::write(context, object, status).await?;
     news::tell(context, key, object, &written);
+    count(context, key, object, &written);
     Ok(written)
+}
+
+/// Counts what is new in its status.
+fn count(context: &Context, key: &ObjectKey, before: &PromotionStrategy, now: &PromotionStrategy) {
+    fn environments(object: &PromotionStrategy) -> &[EnvironmentStatus] {
+        let status = object.status.as_ref();
+        status.map_or(&[], |status| &status.environments)
+    }
+    let own = Work::own(Kind::PromotionStrategy, key.clone());
+    let access = access_of(key, &now.spec.repo_ref).key;
+    let made = |dry: &str| {
+        let seen = context.repositories.of(&access, &own);
+        match seen.answer(&Question::Commit(dry.to_owned())) {
+            Sight::Known(Answer::Commit(commit)) => Some(commit.at),
+            _ => None,
+        }
+    };
+    let (before, now) = (environments(before), environments(now));
+    let at = context.clock.now();
+    context.counters.branches.note(&own, before, now, at, made);
 }
 
 /// Which object it writes, in words.

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use sluice_core::delivery::pull_request::{Errand, Failure, Outcome, Recent, Task, Word};
 use sluice_crds::PullRequest;
+use sluice_forges::Urgency;
 use tokio::time::Instant;
 
 use super::lists::{Key, Lists};
 use super::owners::Found;
 use super::task::{self, Desk};
-use crate::act::errands::{Errands, Standing, Term};
+use crate::act::errands::{Errands, Standing, Term, Turn};
 use crate::act::forges::{Failure as Unlocated, Forges, Located};
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
@@ -91,6 +92,15 @@ impl AtForges {
         }
     }
 
+    /// The same for all that name this access.
+    pub(crate) fn look_now_by(&self, context: &Context, access: &ObjectKey) {
+        let access = Work::own(Kind::GitRepositoryAccess, access.clone());
+        let by = context.world.interested(&access).into_iter();
+        for it in by.filter(|it| it.kind == Kind::PullRequest) {
+            self.look_now(context, &it.key);
+        }
+    }
+
     /// Whether it is to be asked about now. It is said once.
     pub(super) fn take_asked(&self, of: &ObjectKey) -> bool {
         self.asked.lock().remove(of)
@@ -150,7 +160,11 @@ impl AtForges {
         let host =
             located(&world, key, &object, &task).map_or_else(|_| String::new(), |at| at.host());
         let (errand, key) = (task.clone(), key.clone());
-        let is_urgent = task.withdraws();
+        let turn = match urgency(&task) {
+            Urgency::Withdrawal => Turn::First,
+            Urgency::Merge => Turn::Merge,
+            Urgency::Status | Urgency::Opening | Urgency::Other => Turn::Usual,
+        };
         let run = |term: Term| async move {
             // It may have waited for others.
             let at = match located(&world, &key, &object, &task) {
@@ -165,10 +179,22 @@ impl AtForges {
             let (lists, clock) = (&lists, clock.as_ref());
             run(&forges, &at, (lists, clock), &object, &task, &may_act).await
         };
-        match is_urgent {
-            true => self.errands.begin_first(&work, &errand, &host, run),
-            false => self.errands.begin(&work, &errand, &host, run),
-        }
+        self.errands.begin_by(turn, &work, &errand, &host, run);
+    }
+}
+
+/// How urgent it is.
+fn urgency(task: &Task) -> Urgency {
+    match task {
+        _ if task.withdraws() => Urgency::Withdrawal,
+        _ if task.is_spared() => Urgency::Merge,
+        Task::SetStatus(_) => Urgency::Status,
+        Task::Commit | Task::Open { .. } | Task::Join(_) => Urgency::Opening,
+        Task::Look { .. }
+        | Task::Edit { .. }
+        | Task::Merge { .. }
+        | Task::Close { .. }
+        | Task::DeleteBranch { .. } => Urgency::Other,
     }
 }
 
@@ -226,7 +252,7 @@ async fn run(
     {
         return open.into_outcome();
     }
-    match forges.open(at, clock.now()).await {
+    match forges.open(at, urgency(task), clock.now()).await {
         Ok(forge) => {
             let desk = Desk {
                 forge: &forge,

@@ -7,6 +7,7 @@ use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 use super::*;
 use crate::act::reconcile::Reconciled;
 use crate::act::reconcile::pull_request::at_forges::is_still_ordered;
+use crate::cluster::key::Work;
 use crate::observe::cache::Change;
 
 const HEAD: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -174,7 +175,7 @@ fn what_a_strategy_says_otherwise_wakes_its_pull_requests() {
     assert!(matters(&now) && !matters(&before));
     let object = made(&strategy());
     let interests = object.interests(&ObjectKey::of(&object));
-    let owner = crate::cluster::key::Work::own(Kind::PromotionStrategy, key.clone());
+    let owner = Work::own(Kind::PromotionStrategy, key.clone());
     assert!(interests.contains(&owner));
 }
 
@@ -211,4 +212,18 @@ async fn a_branch_is_joined_into_none_that_the_access_does_not_allow() {
         panic!("there is no Secret");
     };
     assert_eq!(failure.word, Word::SecretNotUsable);
+}
+
+/// Also of those in other namespaces, and of no other access.
+#[tokio::test]
+async fn a_webhook_has_all_asked_about_that_name_its_access() {
+    let scene = scene();
+    let (context, desk) = (&scene.context, &scene.context.at_forges);
+    let interests = made(&strategy()).interests(&scene.key);
+    let own = Work::own(Kind::PullRequest, scene.key.clone());
+    context.world.note(&own, interests);
+    desk.look_now_by(context, &scene.key.naming(None, "shop"));
+    assert!(!desk.take_asked(&scene.key));
+    desk.look_now_by(context, &ObjectKey::of(&access(&[])));
+    assert!(desk.take_asked(&scene.key));
 }

@@ -1,10 +1,10 @@
-//! The keys that approvals are signed with.
+//! The keys that requests are signed with.
 //!
 //! What comes in: a Secret by its name, and the time. What goes out: its key, or why there is none. An
 //! answer of the API server is kept for [`KEPT`], and who asks meanwhile waits for it: however many
 //! requests come, and from wherever, each Secret is read once in that time. That there was no answer counts
-//! for [`AGAIN`] alone, so that an outage ends here when it ends there. Only Secrets are asked for that a
-//! Pipeline names, and what is too old is forgotten by the next who asks for any of them.
+//! for [`AGAIN`] alone, so that an outage ends here when it ends there. Only Secrets are asked for that an
+//! object of ours names, and what is too old is forgotten by the next who asks for any of them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,14 +22,14 @@ pub(super) const KEPT: SignedDuration = SignedDuration::from_secs(5);
 /// How soon the API server is asked again that has not answered.
 pub(super) const AGAIN: SignedDuration = SignedDuration::from_secs(1);
 
-/// The key of a Secret that signs approvals.
-const SIGNING_KEY: &str = "hmac-key";
 /// The fewest bytes of such a key: those of a SHA-256.
 const SHORTEST: usize = 32;
 
 /// The keys.
 pub(super) struct Keys {
     client: Client,
+    /// What such a key is called in its Secret.
+    called: &'static str,
     known: Mutex<HashMap<Secret, Arc<tokio::sync::Mutex<Option<Read>>>>>,
 }
 
@@ -56,9 +56,10 @@ impl Read {
 
 impl Keys {
     /// None is known yet.
-    pub(super) fn new(client: Client) -> Self {
+    pub(super) fn new(client: Client, called: &'static str) -> Self {
         Self {
             client,
+            called,
             known: Mutex::default(),
         }
     }
@@ -80,9 +81,9 @@ impl Keys {
         if let Some(read) = known.as_ref().filter(|read| read.is_fresh(now)) {
             return read.key.clone();
         }
-        let key = signing_key(&self.client, namespace, name).await;
+        let key = signing_key(&self.client, namespace, name, self.called).await;
         if let Err(Unread::NoAnswer(why)) = &key {
-            tracing::warn!(why, "approvals by webhook cannot be verified");
+            tracing::warn!(why, "what is signed cannot be verified");
         }
         *known = Some(Read {
             at: clock.now(),
@@ -104,20 +105,25 @@ impl Keys {
 
 /// The key in a Secret, without line breaks at its end. There is none, or it is too short, if an error says
 /// that it cannot be used. No error holds anything of the Secret.
-async fn signing_key(client: &Client, namespace: &str, name: &str) -> Result<Arc<[u8]>, Unread> {
+async fn signing_key(
+    client: &Client,
+    namespace: &str,
+    name: &str,
+    called: &str,
+) -> Result<Arc<[u8]>, Unread> {
     let wrong = |what: String| Unread::NotUsable(format!("the Secret {namespace}/{name} {what}"));
     let secret = secrets::read(client, namespace, name).await?;
     let ByteString(mut key) = secret
         .data
-        .and_then(|mut data| data.remove(SIGNING_KEY))
-        .ok_or_else(|| wrong(format!("has no key `{SIGNING_KEY}`")))?;
+        .and_then(|mut data| data.remove(called))
+        .ok_or_else(|| wrong(format!("has no key `{called}`")))?;
     while key.last().is_some_and(|byte| matches!(byte, b'\r' | b'\n')) {
         key.pop();
     }
     match key.len() {
         SHORTEST.. => Ok(Arc::from(key)),
         _ => Err(wrong(format!(
-            "has a `{SIGNING_KEY}` that is too short: it needs at least {SHORTEST} bytes"
+            "has a `{called}` that is too short: it needs at least {SHORTEST} bytes"
         ))),
     }
 }

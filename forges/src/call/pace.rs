@@ -1,0 +1,301 @@
+//! How fast a forge is asked with one credential.
+//!
+//! What comes in: each request before it is sent, with how urgent it is, and the reply. What goes out: a turn,
+//! which is held while the request is under way, or for how long the forge wants to be left alone.
+//!
+//! | what | when |
+//! |---|---|
+//! | a change | one after another, the most urgent first, with a pause where the forge asks for that |
+//! | a question | [`QUESTIONS`] at once |
+//! | anything | not before the instant that a reply has named |
+//! | what is not urgent | not while less than a tenth of what the forge allows is left. What goes by Git's own protocol is not counted by forges |
+//!
+//! Time is that of tokio. What a forge says in instants is counted from the time of its reply.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use parking_lot::{Mutex, MutexGuard};
+use sluice_egress::Reply;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio::time::{Instant, sleep_until};
+
+use super::said::{number, wait};
+use crate::outcome::{Trouble, Wait};
+
+/// How many questions are asked at once.
+const QUESTIONS: usize = 4;
+/// How long it is left alone where it does not say: what GitHub asks for.
+const UNSAID: Duration = Duration::from_secs(60);
+/// The longest that it is left alone, whatever it says.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// How urgent a request is, the most urgent first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Urgency {
+    /// To take back that something may be merged.
+    Withdrawal,
+    /// To merge, and to say that it may be merged.
+    Merge,
+    /// To say something else of a commit.
+    Status,
+    /// To open a pull request.
+    Opening,
+    /// Everything else.
+    #[default]
+    Other,
+}
+
+impl Urgency {
+    /// Whether it is done with the last tenth of what the forge allows.
+    fn is_spared(self) -> bool {
+        self <= Self::Merge
+    }
+}
+
+/// The pace of one credential, and how urgent one's own requests are.
+#[derive(Clone, Default)]
+pub struct Pacing {
+    /// Shared by all who use the credential.
+    pub pace: Arc<Pace>,
+    /// Of all requests that are made with it.
+    pub urgency: Urgency,
+}
+
+/// The pace of one credential.
+pub struct Pace {
+    /// The time between the end of a change and the next one.
+    apart: Duration,
+    questions: Semaphore,
+    state: Mutex<State>,
+    news: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    changing: Option<Ticket>,
+    /// When the next change may begin.
+    next_at: Option<Instant>,
+    waiting: BTreeSet<Ticket>,
+    tickets: u64,
+    closed_until: Option<Instant>,
+    scarce_until: Option<Instant>,
+}
+
+/// A place among those who wait to change something.
+type Ticket = (Urgency, u64);
+
+/// A question that is under way.
+pub(super) type Question<'p> = SemaphorePermit<'p>;
+
+/// A change that is under way, or waits for that.
+pub(super) struct Change<'p> {
+    pace: &'p Pace,
+    ticket: Ticket,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::new(Duration::ZERO)
+    }
+}
+
+impl Pace {
+    /// With at least so much time between two changes.
+    pub fn new(apart: Duration) -> Self {
+        Self {
+            apart,
+            questions: Semaphore::new(QUESTIONS),
+            state: Mutex::default(),
+            news: Notify::new(),
+        }
+    }
+
+    /// Whether nothing is kept in it: another one would be the same.
+    pub fn is_idle(&self) -> bool {
+        let (state, now) = (self.state(), Instant::now());
+        let kept = [state.next_at, state.closed_until, state.scarce_until];
+        state.changing.is_none() && kept.into_iter().flatten().all(|until| until <= now)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Takes in what a reply says. `counts`: the forge counts requests of this kind.
+    pub(super) fn note(&self, reply: &Reply, counts: bool) {
+        let now = Instant::now();
+        let mut state = self.state();
+        let wait = match (reply.status, wait(reply)) {
+            (403 | 429, Some(wait)) => Some(wait),
+            (429, None) => Some(Wait::Unsaid),
+            _ => None,
+        };
+        if let Some(wait) = wait {
+            state.closed_until = Some(now + length(wait, reply)).max(state.closed_until);
+        }
+        if let Some(quota) = Quota::read(reply).filter(|_| counts) {
+            let until = quota.reset.map(|at| now + length(Wait::Until(at), reply));
+            state.scarce_until = until.filter(|_| quota.is_scarce());
+        }
+    }
+}
+
+impl Pacing {
+    /// # Errors
+    /// Nothing of this kind may be sent now.
+    fn check(&self, counts: bool) -> Result<(), Trouble> {
+        let now = Instant::now();
+        let left = |until: Option<Instant>| {
+            let left = until?.saturating_duration_since(now);
+            (!left.is_zero()).then_some(left)
+        };
+        let state = self.pace.state();
+        if let Some(left) = left(state.closed_until) {
+            return Err(Trouble::RateLimited(Wait::For(left)));
+        }
+        match left(state.scarce_until) {
+            Some(left) if counts && !self.urgency.is_spared() => {
+                Err(Trouble::Throttled(Wait::For(left)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Waits until a question may be asked.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(super) async fn question(&self, counts: bool) -> Result<Question<'_>, Trouble> {
+        self.check(counts)?;
+        // It is never closed.
+        let turn = self.pace.questions.acquire().await;
+        self.check(counts)?;
+        turn.map_err(|_| Trouble::Overtaken)
+    }
+
+    /// Waits until a change may be sent.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(super) async fn change(&self, counts: bool) -> Result<Change<'_>, Trouble> {
+        self.check(counts)?;
+        let change = self.queue();
+        loop {
+            let mut news = pin!(self.pace.news.notified());
+            news.as_mut().enable();
+            match change.begin() {
+                Begins::Now => break,
+                Begins::At(at) => {
+                    tokio::select! {
+                        () = news => {}
+                        () = sleep_until(at) => {}
+                    }
+                }
+                Begins::Later => news.await,
+            }
+        }
+        self.check(counts)?;
+        Ok(change)
+    }
+
+    fn queue(&self) -> Change<'_> {
+        let pace = &*self.pace;
+        let mut state = pace.state();
+        state.tickets += 1;
+        let ticket = (self.urgency, state.tickets);
+        state.waiting.insert(ticket);
+        Change { pace, ticket }
+    }
+}
+
+/// When a change begins.
+enum Begins {
+    Now,
+    At(Instant),
+    /// After another one.
+    Later,
+}
+
+impl Change<'_> {
+    /// Begins, if it is its turn.
+    fn begin(&self) -> Begins {
+        let mut state = self.pace.state();
+        if state.changing.is_some() || state.waiting.first() != Some(&self.ticket) {
+            return Begins::Later;
+        }
+        if let Some(at) = state.next_at.filter(|at| *at > Instant::now()) {
+            return Begins::At(at);
+        }
+        state.waiting.remove(&self.ticket);
+        state.changing = Some(self.ticket);
+        Begins::Now
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        {
+            let mut state = self.pace.state();
+            if !state.waiting.remove(&self.ticket) {
+                state.changing = None;
+                state.next_at = Some(Instant::now() + self.pace.apart);
+            }
+        }
+        self.pace.news.notify_waiters();
+    }
+}
+
+/// How long it is to be left alone, from this reply on.
+fn length(wait: Wait, reply: &Reply) -> Duration {
+    let said = match wait {
+        Wait::For(time) => Some(time),
+        Wait::Until(at) => {
+            let date = reply
+                .header("date")
+                .and_then(|text| rfc2822::parse(text).ok());
+            let left = date.map(|date| at.duration_since(date.timestamp()));
+            left.map(|left| Duration::try_from(left).unwrap_or_default())
+        }
+        Wait::Unsaid => None,
+    };
+    said.unwrap_or(UNSAID).min(LONGEST)
+}
+
+/// What a forge allows, as a reply says it.
+struct Quota {
+    limit: i64,
+    remaining: i64,
+    reset: Option<Timestamp>,
+}
+
+impl Quota {
+    /// GitHub and Bitbucket write `X-` before these names, GitLab does not.
+    fn read(reply: &Reply) -> Option<Self> {
+        ["x-ratelimit", "ratelimit"].into_iter().find_map(|name| {
+            let number = |what| number(reply, &format!("{name}-{what}"));
+            let reset = number("reset").and_then(|at| Timestamp::from_second(at).ok());
+            Some(Self {
+                limit: number("limit")?,
+                remaining: number("remaining")?,
+                reset,
+            })
+        })
+    }
+
+    fn is_scarce(&self) -> bool {
+        self.remaining.saturating_mul(10) < self.limit
+    }
+}
+
+/// How many requests the forge still allows, if a reply says that.
+pub(super) fn remaining(reply: &Reply) -> Option<u64> {
+    u64::try_from(Quota::read(reply)?.remaining).ok()
+}
+
+#[cfg(test)]
+mod tests;
