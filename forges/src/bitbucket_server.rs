@@ -196,6 +196,9 @@ impl BitbucketServer {
             409 if is(&reply.body, "DuplicatePullRequestException") => {
                 call.undone(Trouble::PullExists)
             }
+            409 if is(&reply.body, "EmptyPullRequestException") => {
+                call.undone(Trouble::NothingToMerge)
+            }
             _ => Ok(call.made::<PullShape>(&reply)?.read()),
         }
     }

@@ -211,6 +211,7 @@ impl GitHub {
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             422 if says(&reply.body, "already exists") => call.undone(Trouble::PullExists),
+            422 if says(&reply.body, "No commits between") => call.undone(Trouble::NothingToMerge),
             422 if has_no_branch(&reply.body) => call.undone(Trouble::Absent(Missing::Branch)),
             _ => Ok(call.made::<PullShape>(&reply)?.read()),
         }

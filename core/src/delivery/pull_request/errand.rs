@@ -241,6 +241,8 @@ pub enum Word {
     FileNotEditable,
     /// Somebody has pushed to our branch.
     BranchTouched,
+    /// Its branch has no commit that the target branch does not have.
+    NothingToMerge,
     /// The forge refuses it for another reason.
     Refused,
     RateLimited,
@@ -271,6 +273,7 @@ impl Word {
             Self::NoCommit => "NoCommit",
             Self::FileNotEditable => "FileNotEditable",
             Self::BranchTouched => "BranchTouched",
+            Self::NothingToMerge => "NothingToMerge",
             Self::Refused => "Refused",
             Self::RateLimited => "RateLimited",
             Self::Unanswered => "Unanswered",
@@ -296,6 +299,7 @@ impl Word {
             | Self::NoCommit
             | Self::FileNotEditable
             | Self::BranchTouched
+            | Self::NothingToMerge
             | Self::Refused
             | Self::Conflict
             | Self::NotMergeable => true,

@@ -6,7 +6,7 @@
 //! | any | its commit status may say more than the gates: set it to pending, whatever failed or looks |
 //! | any | the last try failed: wait; an open one is looked at meanwhile. To close it waits for no commit status |
 //! | final | delete its branch, once, unless somebody else pushes to it; then nothing |
-//! | pending | close · wait while suspended or without an owner · commit, unless somebody else does · open |
+//! | pending | close · wait while suspended or without an owner · join, if empty · commit, if that is ours · open |
 //! | open | close · commit status · title and text · merge · look, once a minute |
 
 use jiff::{SignedDuration, Timestamp};
@@ -67,7 +67,7 @@ pub(super) fn next(at: &At<'_>) -> Step {
         Withdrawal::None => None,
     };
     let retry = at.status.next_attempt_at.as_ref().map(|next| next.0);
-    let is_free = at.is_changed_since_failure() || at.is_close_free();
+    let is_free = at.is_changed_since_failure() || at.is_close_free() || at.joins_first();
     let retry = retry.filter(|next| *next > at.now && !is_free);
     if let Some(waits) = urgent.into_iter().chain(retry).min() {
         let looks = state == PullRequestState::Open && !at.recent.is_look_failing;
@@ -146,10 +146,11 @@ impl At<'_> {
                 reason: reason.clone(),
             });
         }
-        match spec.suspend || self.owner.is_none() {
-            true => Step::default(),
-            false => self.begin(),
+        if spec.suspend || self.owner.is_none() {
+            return Step::default();
         }
+        let joining = self.joining().filter(|_| self.joins_first());
+        joining.map_or_else(|| self.begin(), |joining| Task::Join(joining).into())
     }
 
     fn open(&self) -> Step {
@@ -181,7 +182,9 @@ impl At<'_> {
         if let Some(edit) = self.edit(number) {
             return edit.into();
         }
-        if let Some(joining) = self.joining() {
+        let joining = self.joining();
+        let joining = joining.filter(|it| self.status.head_sha.as_ref() == Some(&it.head));
+        if let Some(joining) = joining {
             return Task::Join(joining).into();
         }
         let merge_after = self.recent.merge_after.filter(|after| *after > self.now);
@@ -198,13 +201,19 @@ impl At<'_> {
         }
     }
 
-    /// What has to be joined, while the branch has what that was ordered for. One that was done is not done
-    /// again before the branch was seen.
+    /// What has to be joined. One that was done is not done again before the branch was seen.
     fn joining(&self) -> Option<Joining> {
         let joining = self.owner?.join.clone()?;
-        let head = self.status.head_sha.as_ref();
-        let is_due = self.is_owner_current && head == Some(&joining.head);
-        (is_due && self.recent.joined.as_ref() != Some(&joining)).then_some(joining)
+        let is_new = self.recent.joined.as_ref() != Some(&joining);
+        (self.is_owner_current && is_new).then_some(joining)
+    }
+
+    /// Whether it can be opened once its branch was joined to the target branch, which has all its commits now,
+    /// as after a revert. Some forges open none before that. If the branch has another commit by then, nothing
+    /// is pushed.
+    fn joins_first(&self) -> bool {
+        let is_empty = self.status.outcome.as_deref() == Some(Word::NothingToMerge.as_str());
+        is_empty && self.state() == PullRequestState::Pending && self.joining().is_some()
     }
 
     /// The title and the text of the spec, where the forge has others and these were not written before.
