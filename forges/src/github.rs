@@ -266,8 +266,10 @@ impl GitHub {
             Err(trouble) => return call.undone(trouble),
         }
         let method = match method {
-            Some(method) => name(method),
-            None => {
+            Some(MergeMethod::Merge) => "merge",
+            Some(MergeMethod::Squash) => "squash",
+            Some(MergeMethod::Rebase) => "rebase",
+            None | Some(MergeMethod::NoRebase) => {
                 let repository: Repository = call.get("", &[], Missing::Pull).await?;
                 repository.method()
             }
@@ -334,14 +336,6 @@ async fn unseen(call: &Call<'_>, path: &str, body: &Value, until: Instant) -> Ac
         Undone::Unknown(error) | Undone::NotDone(error) => Undone::NotDone(error),
         Undone::Refused(error) => Undone::Refused(error),
     })
-}
-
-fn name(method: MergeMethod) -> &'static str {
-    match method {
-        MergeMethod::Merge => "merge",
-        MergeMethod::Squash => "squash",
-        MergeMethod::Rebase => "rebase",
-    }
 }
 
 /// Whether a pull request was refused because one of its branches is not there.
