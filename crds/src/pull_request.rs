@@ -315,6 +315,11 @@ pub struct PullRequestStatus {
     #[schemars(length(max = 32), inner(length(max = 128)))]
     pub labels: Vec<String>,
 
+    /// The merge that the controller may have sent to the forge, by an order of its owner. It is written here
+    /// before that, and stays until nothing can come of it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_sent: Option<MergeSent>,
+
     /// The commit that the merge has made.
     #[serde(default, rename = "mergedSHA", skip_serializing_if = "Option::is_none")]
     pub merged_sha: Option<String>,
@@ -362,6 +367,17 @@ pub struct PullRequestStatus {
         "x-kubernetes-list-map-keys" = ["type"]
     ))]
     pub conditions: Vec<Condition>,
+}
+
+/// A merge that may have been sent to a forge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MergeSent {
+    /// The commit: nothing else is merged.
+    #[serde(rename = "headSHA")]
+    pub head_sha: String,
+    /// The end of the order: nothing is sent after it.
+    pub not_after: Time,
 }
 
 /// How far a pull request is.

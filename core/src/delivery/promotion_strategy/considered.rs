@@ -340,7 +340,10 @@ fn see<'g>(
     let traces = Traces {
         object: &given.object,
         asker,
-        pull_request: pull.object.map(Arc::as_ref),
+        pull_requests: pulls::newest_first(own, env.branch())
+            .into_iter()
+            .map(Arc::as_ref)
+            .collect(),
         reverts: &trees,
         are_reverts_known: reverts::are_known(&candidates)
             && matches!(

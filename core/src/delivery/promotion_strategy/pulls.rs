@@ -54,9 +54,7 @@ pub(super) fn of<'g>(
     own: &[&'g Arc<PullRequest>],
     reverting: Option<&Current<'_>>,
 ) -> Pull<'g> {
-    let mut own: Vec<_> = own.to_vec();
-    own.retain(|it| it.spec.about.environment == env.branch());
-    own.sort_by_key(|it| Reverse(number(it)));
+    let own = newest_first(own, env.branch());
     let highest = own.first().map_or(0, |it| number(it));
     let last = env.record.and_then(|record| record.pull_request.as_ref());
     let highest = last.map_or(highest, |last| last.n.max(highest));
@@ -88,6 +86,17 @@ pub(super) fn of<'g>(
     let branch = given.object.spec.proposed_branch(env.spec);
     pull.acts.extend(expired(&own, pull.object, &branch));
     pull
+}
+
+/// Those of an environment.
+pub(super) fn newest_first<'g>(
+    own: &[&'g Arc<PullRequest>],
+    branch: &str,
+) -> Vec<&'g Arc<PullRequest>> {
+    let mut own: Vec<_> = own.to_vec();
+    own.retain(|it| it.spec.about.environment == branch);
+    own.sort_by_key(|it| Reverse(number(it)));
+    own
 }
 
 /// Whether the status says that a revert has it.

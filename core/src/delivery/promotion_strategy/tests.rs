@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus};
-use sluice_crds::pull_request::{Change, PullRequestState};
+use sluice_crds::pull_request::{Change, MergeSent, PullRequestState};
 use sluice_crds::{CommitStatus, Decision, Gate, GateSet};
 
 use super::*;
 use crate::gate::Identity;
 use crate::offline::simulate::{self, Key, World};
 use crate::time::clock::Trust;
+use crate::time::stamp::time;
 use crate::verdict::question::Question;
 use repository::Repository;
 
@@ -278,6 +279,7 @@ impl Play {
                     status.head_sha = self.joined(&object).or(head);
                     if let Some(order) = self.order(&object) {
                         assert_eq!(Some(&order), status.head_sha.as_ref());
+                        status.merge_sent = Some(self.sent(&order));
                         let base = &object.spec.target_branch;
                         let merged = match self.squashes {
                             true => self.repository.squash(base, &order),
@@ -317,6 +319,14 @@ impl Play {
             && order.not_after.0 >= self.now
             && Some(&order.head_sha) == self.repository.find(&object.spec.source_branch).as_ref();
         is_it.then(|| order.head_sha.clone())
+    }
+
+    /// What a PullRequest says before the merge of this head is sent.
+    fn sent(&self, head: &str) -> MergeSent {
+        MergeSent {
+            head_sha: head.to_owned(),
+            not_after: time(self.now + SignedDuration::from_secs(60)),
+        }
     }
 
     fn find(&self, branch: &str) -> Option<&EnvironmentStatus> {

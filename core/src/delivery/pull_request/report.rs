@@ -152,6 +152,9 @@ pub fn report(given: Given) -> Looked {
         };
     };
     status.commit_status = gate.or(status.commit_status);
+    if let Some(sent) = task.as_ref().and_then(step::sent) {
+        status.merge_sent = Some(sent);
+    }
     status.state = status.state.or(Some(PullRequestState::Pending));
     let generation = object.metadata.generation;
     status.observed_generation = generation;

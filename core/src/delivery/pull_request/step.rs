@@ -11,15 +11,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::pipeline::{MergeGate, Order};
-use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::pull_request::{MergeSent, PullRequestState};
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::owner::is_whole;
 use super::telling::{Untold, Withdrawal};
 use super::{Joining, Recent, Says, Task, Text, Word, is_followed};
+use crate::time::stamp::time;
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
-const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const AT_MOST: SignedDuration = SignedDuration::from_secs(5);
 /// After so many failures the branch of a finished one is left.
 const MOST_DELETIONS: u32 = 10;
@@ -95,6 +96,20 @@ pub(super) fn before(at: &At<'_>, under_way: &Task) -> Option<Step> {
         Withdrawal::Now(task) if under_way.only_looks() => Some(task.into()),
         Withdrawal::Now(_) | Withdrawal::At(_) | Withdrawal::None => None,
     }
+}
+
+/// What the status has to say of a merge before that is sent.
+pub(super) fn sent(task: &Task) -> Option<MergeSent> {
+    let Task::Merge {
+        commit, not_after, ..
+    } = task
+    else {
+        return None;
+    };
+    Some(MergeSent {
+        head_sha: commit.clone(),
+        not_after: time(*not_after),
+    })
 }
 
 impl At<'_> {

@@ -5,6 +5,7 @@ use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
+use super::step::MINUTE;
 use super::{Failure, Fate, Outcome, Pull, Recent, Task, Text, Told, Word, is_followed, shown};
 use crate::delivery::pipeline::retry_after;
 use crate::text::words::clean;
@@ -56,6 +57,9 @@ impl Taking<'_> {
                 lasts
             }
             Outcome::Failed(failure) => {
+                if matches!(task, Task::Merge { .. }) && failure.word != Word::Unanswered {
+                    self.status.merge_sent = None;
+                }
                 self.failed(task, failure);
                 failure.word.lasts()
             }
@@ -97,6 +101,7 @@ impl Taking<'_> {
         };
         let (status, recent) = (&mut *self.status, &mut *self.recent);
         (status.attempts, status.next_attempt_at) = (None, None);
+        status.merge_sent = None;
         recent.merge_after = self.now.checked_add(wait).ok().max(failure.not_before);
         if is_followed(self.object) && matches!(failure.word, Word::NotYet | Word::Conflict) {
             // Whether that is a conflict shows when it is asked about alone.
@@ -157,6 +162,9 @@ impl Taking<'_> {
             // The forge has not noticed yet what it has done, or does it now.
             recent.merge_after = self.now.checked_add(NOT_READY).ok();
         }
+        if is_open && is_long_over(status, self.now) || *fate == Fate::Closed {
+            status.merge_sent = None;
+        }
         with(status, Some(pull));
         if is_followed && is_open {
             let seen = shown::Seen {
@@ -202,6 +210,14 @@ impl Taking<'_> {
             | Task::Close { .. } => {}
         }
     }
+}
+
+/// Whether nothing can come any more of a merge that may have been sent, if it is open. It may have been seen a
+/// minute ago.
+fn is_long_over(status: &PullRequestStatus, now: Timestamp) -> bool {
+    let end = status.merge_sent.as_ref().map(|sent| sent.not_after.0);
+    let end = end.and_then(|end| end.checked_add(MINUTE).ok());
+    end.is_some_and(|end| now > end)
 }
 
 fn is_open(outcome: &Outcome) -> bool {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sluice_crds::pipeline::MergeGate;
-use sluice_crds::promotion_strategy::EnvironmentState;
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, Tip};
 
 use super::*;
 
@@ -124,4 +124,109 @@ fn a_person_merges_where_the_controller_may_not() {
         (None, Some(MergeGate::Success))
     );
     assert_eq!(play.merges, []);
+}
+
+/// The merge is sent, and its gate closes before the forge has done it.
+fn sent() -> Play {
+    let mut play = ordered();
+    let head = play.repository.head("env/dev-next");
+    let sent = play.sent(&head);
+    play.pull_request("env/dev").status.as_mut().unwrap().merge_sent = Some(sent);
+    play.open.insert("office".to_owned(), false);
+    play.settle();
+    assert_eq!(play.environment("env/dev").order, None);
+    play
+}
+
+/// The forge merges it, in a way that does not show what was merged; its page shows who has sent it.
+fn merge(play: &mut Play, is_seen: bool) {
+    let head = play.repository.head("env/dev-next");
+    let merged = play.repository.squash("env/dev", &head);
+    if is_seen {
+        let status = play.pull_request("env/dev").status.as_mut().unwrap();
+        status.state = Some(PullRequestState::Merged);
+        status.merged_sha = Some(merged);
+        status.merged_by = Some("sluice-bot".to_owned());
+    }
+}
+
+fn arrived(play: &Play) -> (Option<Arrival>, Option<&str>, &[String]) {
+    let active: &Tip = play.environment("env/dev").active.as_ref().unwrap();
+    (active.arrived_by, active.by.as_deref(), &active.bypassed)
+}
+
+#[test]
+fn a_merge_that_was_sent_is_ours_although_its_order_is_taken_back() {
+    for is_seen in [false, true] {
+        let mut play = sent();
+        merge(&mut play, is_seen);
+        play.settle();
+        assert_eq!(arrived(&play), (Some(Arrival::Promotion), None, &[][..]));
+        assert_eq!(play.says("Bypassed"), None);
+    }
+}
+
+#[test]
+fn a_merge_that_was_sent_is_ours_although_something_newer_is_proposed_by_then() {
+    let mut play = sent();
+    merge(&mut play, true);
+    play.repository.trouble = Some("it is not listed".to_owned());
+    play.look();
+    play.repository.trouble = None;
+    play.hydrate("v3");
+    play.settle();
+    assert_eq!(arrived(&play).0, Some(Arrival::Promotion));
+}
+
+#[test]
+fn a_merge_that_was_sent_is_ours_although_the_status_is_lost() {
+    for is_settled in [false, true] {
+        let mut play = sent();
+        merge(&mut play, true);
+        if is_settled {
+            play.settle();
+        }
+        play.object.status = None;
+        play.settle();
+        assert_eq!(arrived(&play), (Some(Arrival::Promotion), None, &[][..]));
+        assert_eq!(play.says("Bypassed"), None);
+    }
+}
+
+#[test]
+fn a_merge_that_was_not_sent_is_a_person_s_also_if_the_status_is_lost() {
+    let mut play = sent();
+    play.pull_request("env/dev").status.as_mut().unwrap().merge_sent = None;
+    merge(&mut play, true);
+    play.settle();
+    let by = Some("sluice-bot");
+    let gate = ["GateClosed".to_owned()];
+    assert_eq!(arrived(&play), (Some(Arrival::Person), by, &gate[..]));
+    play.object.status = None;
+    play.settle();
+    // By which rule it was held is not known any more.
+    let unknown = ["NotLookedAt".to_owned()];
+    assert_eq!(arrived(&play), (Some(Arrival::Person), by, &unknown[..]));
+    let status = play.pull_request("env/dev").status.as_mut().unwrap();
+    status.commit_status = Some(MergeGate::Success);
+    play.object.status = None;
+    play.settle();
+    assert_eq!(arrived(&play), (Some(Arrival::Person), by, &[][..]));
+}
+
+/// What was sent long ago, and has arrived, makes nothing ours that somebody pushes later.
+#[test]
+fn the_files_of_an_earlier_promotion_are_nobody_s_promotion() {
+    let mut play = sent();
+    merge(&mut play, true);
+    play.settle();
+    let dry = play.repository.commit_dry("v3");
+    play.propose("env/dev", &dry, "v3");
+    play.open.insert("office".to_owned(), true);
+    play.forge_works = true;
+    play.settle();
+    assert_eq!(arrived(&play).0, Some(Arrival::Promotion));
+    play.repository.restore("env/dev", "v2");
+    play.settle();
+    assert_eq!(arrived(&play).0, Some(Arrival::Foreign));
 }

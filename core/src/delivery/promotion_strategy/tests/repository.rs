@@ -80,6 +80,23 @@ impl Repository {
         sha
     }
 
+    /// A commit on a branch with the files that an earlier one had, of which the name begins so.
+    pub(super) fn restore(&mut self, branch: &str, files: &str) -> String {
+        let tree = |sha: &str| self.commits[sha].tree.clone();
+        let is_it = |said: &str| said.contains(&format!("Change {files}\""));
+        let mut all = self.files.iter();
+        let tree = all.find(|(_, said)| is_it(said)).map(|(sha, _)| tree(sha));
+        let parents = vec![self.head(branch)];
+        let sha = self.make("restored", parents, "");
+        let commit = Commit {
+            tree: tree.unwrap(),
+            ..Commit::clone(&self.commits[&sha])
+        };
+        self.commits.insert(sha.clone(), Arc::new(commit));
+        self.branches.insert(branch.to_owned(), sha.clone());
+        sha
+    }
+
     /// A commit that says nothing of itself.
     pub(super) fn push_bare(&mut self, branch: &str, files: &str) -> String {
         let parents = self.branches.get(branch).cloned().into_iter().collect();

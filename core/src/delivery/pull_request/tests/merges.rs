@@ -1,7 +1,45 @@
 //! What becomes of a merge that is sent, and what is done before one can be.
 
-use super::followed::{open_it, scene};
+use super::followed::{admitted, look, open_it, ordered, says_of, scene, seen};
 use super::*;
+
+/// It is in the status before the forge is asked, and until it is known that nothing comes of it.
+#[test]
+fn a_merge_that_may_have_been_sent_is_in_the_status() {
+    let sent = |scene: &Scene| scene.status().merge_sent.map(|sent| sent.head_sha);
+    let begun = || {
+        let mut scene = admitted();
+        scene.owner = ordered(COMMIT);
+        assert_eq!(sent(&scene), None);
+        let task = scene.task().unwrap();
+        assert!(matches!(task, Task::Merge { .. }), "{task:?}");
+        assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+        scene.owner = says_of(MergeGate::Pending, COMMIT);
+        (scene, task)
+    };
+    for refused in [
+        Outcome::Held(failure(Word::NotMergeable)),
+        Outcome::Failed(failure(Word::NoRight)),
+        Outcome::Seen(pull(), Fate::Closed),
+    ] {
+        let (mut scene, merge) = begun();
+        scene.over(merge, refused);
+        assert_eq!(sent(&scene), None);
+    }
+    for unknown in [Outcome::Failed(failure(Word::Unanswered)), seen(COMMIT)] {
+        let (mut scene, merge) = begun();
+        scene.over(merge, unknown);
+        assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+        for (second, is_there) in [(120, true), (121, false)] {
+            scene.now = after(second);
+            scene.over(look(false), seen(COMMIT));
+            assert_eq!(sent(&scene).is_some(), is_there);
+        }
+    }
+    let (mut scene, merge) = begun();
+    scene.over(merge, merged());
+    assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+}
 
 /// After a revert the target branch has all commits of what is proposed. Some forges open nothing then.
 #[test]
