@@ -320,6 +320,19 @@ pub struct PullRequestStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_sent: Option<MergeSent>,
 
+    /// How often in a row the forge has refused to merge this commit, for a reason that a person has to change.
+    /// It is counted of what a PromotionStrategy orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<u32>,
+
+    /// Before that its merge is not ordered again, unless somebody asks the PromotionStrategy for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_merge_at: Option<Time>,
+
+    /// When it was seen to be merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_at: Option<Time>,
+
     /// The commit that the merge has made.
     #[serde(default, rename = "mergedSHA", skip_serializing_if = "Option::is_none")]
     pub merged_sha: Option<String>,

@@ -8,8 +8,8 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use sluice_crds::promotion_strategy::{Arrival, EnvironmentStatus, Tip as Recorded, marks};
 use sluice_crds::pipeline::MergeGate;
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentStatus, Tip as Recorded, marks};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PromotionStrategy, PullRequest, PullRequestStatus};
 

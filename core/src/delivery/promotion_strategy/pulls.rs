@@ -6,15 +6,15 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use sluice_crds::PullRequest;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::PullRequestRecord;
 use sluice_crds::pull_request::{Change, PullRequestState};
-use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
 use super::reverts::Current;
 use super::tips::{Asker, Env, Tip};
-use super::{Access, Act, Given, child, words};
+use super::{Access, Act, Given, child, merges, words};
 
 /// How many finished ones of an environment are kept.
 const MOST_FINISHED: usize = 5;
@@ -211,7 +211,7 @@ fn open<'g>(
             let standing = failing(object).unwrap_or(Standing::Behind);
             (standing, vec![Act::LookAt(name), Act::List])
         }
-        PullRequestState::Merged if is_head && !has_merge(asker, env, &status) => {
+        PullRequestState::Merged if is_head && merges::is_awaited(asker, env, &status) => {
             (Standing::Merged, vec![Act::List])
         }
         PullRequestState::Closed if is_head && object.spec.close.is_none() => {
@@ -231,12 +231,6 @@ fn open<'g>(
     }
 }
 
-/// Whether the branch has what the merge has made. Then the same is proposed once more, as after a revert.
-fn has_merge(asker: &Asker<'_>, env: &Env<'_>, status: &PullRequestStatus) -> bool {
-    let both = env.active.as_ref().zip(status.merged_sha.as_ref());
-    both.is_some_and(|(active, merged)| asker.contains(&active.sha, merged) == Sight::Known(true))
-}
-
 /// Nothing is proposed, or nothing may be opened. One that is open is closed where nothing is proposed.
 fn unwanted<'g>(
     env: &Env<'_>,
@@ -245,7 +239,9 @@ fn unwanted<'g>(
 ) -> Pull<'g> {
     let state = object.and_then(|it| it.status.as_ref()?.state);
     let is_over = state.is_some_and(PullRequestState::is_final);
-    let left = object.filter(|it| !is_over && it.spec.close.is_none());
+    // A forge closes the pull request of a branch that is deleted. That is no word against what is pushed next.
+    let is_dropped = state == Some(PullRequestState::Closed) && env.proposed.is_none();
+    let left = object.filter(|it| (!is_over || is_dropped) && it.spec.close.is_none());
     let close = left
         .filter(|_| env.proposes == Sight::Known(false))
         .map(|object| {
@@ -394,17 +390,6 @@ fn expired(
         }
     });
     finished.map(deleted).chain(left).collect()
-}
-
-/// Why the forge has not merged an open one that it was asked to merge.
-pub(super) fn refused(object: &PullRequest) -> Option<String> {
-    let status = object.status.as_ref()?;
-    let word = status
-        .outcome
-        .as_ref()
-        .filter(|_| status.attempts.is_none())?;
-    let why = status.message.as_deref().unwrap_or_default();
-    Some(format!("the forge does not merge it: {word}: {why}"))
 }
 
 /// The trees of reverts that were merged and are in what an environment has, whether or not their

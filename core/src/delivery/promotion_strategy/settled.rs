@@ -209,13 +209,20 @@ pub(super) fn settle(
         plan.status.gate = Some(MergeGate::Success);
         return plan;
     }
-    if merge.revert.is_none() {
-        plan.status.state = EnvironmentState::Merging;
-    }
     plan.status.order = ordered(&merge, before, asked.until, now);
-    if let Some(why) = merge.refused {
+    if merge.revert.is_none() {
+        plan.status.state = match plan.status.order.is_none() && merge.put_off().is_some() {
+            true => EnvironmentState::Waiting,
+            false => EnvironmentState::Merging,
+        };
+    }
+    plan.wakes.extend(merge.put_off());
+    if let Some(refused) = merge.refused {
         // It is tried again as long as the order stands.
-        let wait = rules::wait("ForgeRefuses", why);
+        let wait = Wait {
+            next: refused.until.map(time),
+            ..rules::wait("ForgeRefuses", refused.why)
+        };
         plan.status.reason = Some(wait.reason.clone());
         plan.status.message = Some(wait.message.clone());
         plan.status.waits.push(wait);
@@ -234,6 +241,9 @@ fn ordered(
     let standing = before.filter(|before| merge.is_ordered(before, until, now));
     if let Some(standing) = standing {
         return standing.order.clone();
+    }
+    if merge.put_off().is_some() {
+        return None;
     }
     let longest = now.saturating_add(ORDER).unwrap_or(now);
     let end = whole_second(until.map_or(longest, |until| until.min(longest)));

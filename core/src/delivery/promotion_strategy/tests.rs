@@ -19,6 +19,7 @@ use repository::Repository;
 mod arrivals;
 mod chain;
 mod orders;
+mod pulls;
 mod repository;
 mod reverts;
 mod stories;
@@ -180,7 +181,7 @@ impl Play {
             surroundings: surroundings.collect(),
             checked: Ok(()),
             access: self.access.clone(),
-            evidence: Arc::new(self.repository.clone()),
+            evidence: Arc::new(self.repository.listed(self.now)),
             object: Arc::new(self.object.clone()),
             pull_requests: self.pull_requests.iter().cloned().map(Arc::new).collect(),
             commit_statuses: self.statuses.iter().cloned().map(Arc::new).collect(),
@@ -288,6 +289,7 @@ impl Play {
                         self.merges.push((base.clone(), order));
                         status.state = Some(PullRequestState::Merged);
                         status.merged_sha = Some(merged);
+                        status.merged_at = Some(time(self.now));
                     }
                 }
                 _ => {}

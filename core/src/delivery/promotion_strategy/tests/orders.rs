@@ -5,6 +5,7 @@ use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, Tip};
 
 use super::*;
+use crate::verdict::status::REQUESTED_AT;
 
 /// The second commit is ordered to be merged into dev, and the forge has not done it.
 fn ordered() -> Play {
@@ -126,12 +127,63 @@ fn a_person_merges_where_the_controller_may_not() {
     assert_eq!(play.merges, []);
 }
 
+/// The forge refuses the merge, and the order has ended.
+fn put_off(until: Timestamp) -> Play {
+    let mut play = ordered();
+    let status = play.pull_request("env/dev").status.as_mut().unwrap();
+    status.outcome = Some("NotMergeable".to_owned());
+    status.message = Some("it needs two approvals".to_owned());
+    status.next_merge_at = Some(time(until));
+    play.settle();
+    assert!(play.environment("env/dev").order.is_some());
+    play.pass(2);
+    play.settle();
+    play
+}
+
+#[test]
+fn a_merge_that_the_forge_refuses_is_ordered_again_later() {
+    let until = "2026-11-23T12:05:00Z".parse().unwrap();
+    let mut play = put_off(until);
+    let dev = play.environment("env/dev");
+    assert_eq!(
+        (dev.state, dev.order.as_ref(), dev.gate),
+        (EnvironmentState::Waiting, None, Some(MergeGate::Success))
+    );
+    assert_eq!(
+        play.message("env/dev"),
+        "the forge does not merge it: NotMergeable: it needs two approvals; it is tried again at Mon \
+         2026-11-23 12:05 UTC"
+    );
+    // Nothing is recorded of what has no effect.
+    let considered = consider(play.given());
+    assert!(considered.asked().iter().all(|it| !it.takes_effect));
+    assert_eq!(play.look().wake, Some(until));
+    play.pass(3);
+    play.settle();
+    assert_eq!(play.state("env/dev"), EnvironmentState::Merging);
+    assert!(play.environment("env/dev").order.is_some());
+}
+
+#[test]
+fn a_person_need_not_wait_for_a_merge_that_is_put_off() {
+    let mut play = put_off("2026-11-23T12:05:00Z".parse().unwrap());
+    let request = (REQUESTED_AT.to_owned(), "now".to_owned());
+    play.object.metadata.annotations = Some([request].into());
+    play.settle();
+    assert!(play.environment("env/dev").order.is_some());
+}
+
 /// The merge is sent, and its gate closes before the forge has done it.
 fn sent() -> Play {
     let mut play = ordered();
     let head = play.repository.head("env/dev-next");
     let sent = play.sent(&head);
-    play.pull_request("env/dev").status.as_mut().unwrap().merge_sent = Some(sent);
+    play.pull_request("env/dev")
+        .status
+        .as_mut()
+        .unwrap()
+        .merge_sent = Some(sent);
     play.open.insert("office".to_owned(), false);
     play.settle();
     assert_eq!(play.environment("env/dev").order, None);
@@ -196,7 +248,11 @@ fn a_merge_that_was_sent_is_ours_although_the_status_is_lost() {
 #[test]
 fn a_merge_that_was_not_sent_is_a_person_s_also_if_the_status_is_lost() {
     let mut play = sent();
-    play.pull_request("env/dev").status.as_mut().unwrap().merge_sent = None;
+    play.pull_request("env/dev")
+        .status
+        .as_mut()
+        .unwrap()
+        .merge_sent = None;
     merge(&mut play, true);
     play.settle();
     let by = Some("sluice-bot");

@@ -1,7 +1,36 @@
 //! What becomes of a merge that is sent, and what is done before one can be.
 
-use super::followed::{admitted, look, open_it, ordered, says_of, scene, seen};
+use super::followed::{LATE, admitted, look, open_it, ordered, says_of, scene, seen};
 use super::*;
+
+/// What only a person can change is tried ever more rarely, until there is another commit.
+#[test]
+fn a_merge_that_the_forge_refuses_is_put_off() {
+    let mut scene = admitted();
+    scene.owner = ordered(COMMIT);
+    let merge = scene.task().unwrap();
+    let put_off = |scene: &Scene| {
+        let status = scene.status();
+        let until = status
+            .next_merge_at
+            .map(|at| at.0.duration_since(scene.now));
+        (status.refusals, until.map(|it| it.as_secs()))
+    };
+    scene.over(merge.clone(), Outcome::Held(failure(Word::NotYet)));
+    assert_eq!(put_off(&scene), (None, None));
+    for (refusals, seconds) in [(1, 80), (2, 160), (3, 320), (4, 640), (5, 900), (6, 900)] {
+        scene.over(merge.clone(), Outcome::Held(failure(Word::NotMergeable)));
+        assert_eq!(put_off(&scene), (Some(refusals), Some(seconds)));
+    }
+    // Why is told although nothing is ordered meanwhile.
+    scene.owner = says_of(MergeGate::Success, COMMIT);
+    scene.task();
+    assert_eq!(scene.status().outcome.as_deref(), Some("NotMergeable"));
+    scene.over(look(false), seen(COMMIT));
+    assert_eq!(put_off(&scene), (Some(6), Some(900)));
+    scene.over(look(false), seen(LATE));
+    assert_eq!(put_off(&scene), (None, None));
+}
 
 /// It is in the status before the forge is asked, and until it is known that nothing comes of it.
 #[test]
