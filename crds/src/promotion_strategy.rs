@@ -303,7 +303,8 @@ pub struct Environment {
     #[serde(default)]
     pub unchecked: bool,
 
-    /// How the controller merges. Default: as the repository prefers.
+    /// How the controller merges. Default: as the repository prefers, but without a rebase where it allows
+    /// anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merge_method: Option<MergeMethod>,
 

@@ -315,6 +315,24 @@ pub struct PullRequestStatus {
     #[schemars(length(max = 32), inner(length(max = 128)))]
     pub labels: Vec<String>,
 
+    /// The merge that the controller may have sent to the forge, by an order of its owner. It is written here
+    /// before that, and stays until nothing can come of it any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_sent: Option<MergeSent>,
+
+    /// How often in a row the forge has refused to merge this commit, for a reason that a person has to change.
+    /// It is counted of what a PromotionStrategy orders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusals: Option<u32>,
+
+    /// Before that its merge is not ordered again, unless somebody asks the PromotionStrategy for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_merge_at: Option<Time>,
+
+    /// When it was seen to be merged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merged_at: Option<Time>,
+
     /// The commit that the merge has made.
     #[serde(default, rename = "mergedSHA", skip_serializing_if = "Option::is_none")]
     pub merged_sha: Option<String>,
@@ -362,6 +380,17 @@ pub struct PullRequestStatus {
         "x-kubernetes-list-map-keys" = ["type"]
     ))]
     pub conditions: Vec<Condition>,
+}
+
+/// A merge that may have been sent to a forge.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct MergeSent {
+    /// The commit: nothing else is merged.
+    #[serde(rename = "headSHA")]
+    pub head_sha: String,
+    /// The end of the order: nothing is sent after it.
+    pub not_after: Time,
 }
 
 /// How far a pull request is.

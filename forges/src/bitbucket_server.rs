@@ -20,7 +20,7 @@ use crate::pulls::{
     PullState, foremost,
 };
 use form::Form;
-use shapes::{Commit, CommitShape, Made, PullShape};
+use shapes::{Commit, CommitShape, Made, PullShape, SettingsShape};
 
 mod form;
 mod shapes;
@@ -196,6 +196,9 @@ impl BitbucketServer {
             409 if is(&reply.body, "DuplicatePullRequestException") => {
                 call.undone(Trouble::PullExists)
             }
+            409 if is(&reply.body, "EmptyPullRequestException") => {
+                call.undone(Trouble::NothingToMerge)
+            }
             _ => Ok(call.made::<PullShape>(&reply)?.read()),
         }
     }
@@ -273,6 +276,13 @@ impl BitbucketServer {
             Some(MergeMethod::Merge) => body["strategyId"] = "no-ff".into(),
             Some(MergeMethod::Squash) => body["strategyId"] = "squash".into(),
             Some(MergeMethod::Rebase) => body["strategyId"] = "rebase-ff-only".into(),
+            Some(MergeMethod::NoRebase) => {
+                let path = "/settings/pull-requests";
+                let settings: SettingsShape = call.get(path, &[], Missing::Pull).await?;
+                if let Some(strategy) = settings.without_rebase() {
+                    body["strategyId"] = strategy.into();
+                }
+            }
         }
         let path = format!("/pull-requests/{number}/merge?version={version}");
         let reply = call.send_while(Method::Post, &path, &body, may).await?;

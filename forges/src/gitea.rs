@@ -251,9 +251,12 @@ impl Gitea {
             Some(MergeMethod::Merge) => "merge".to_owned(),
             Some(MergeMethod::Squash) => "squash".to_owned(),
             Some(MergeMethod::Rebase) => "rebase".to_owned(),
-            None => {
+            None | Some(MergeMethod::NoRebase) => {
                 let usual: RepositoryShape = call.get("", &[], Missing::Pull).await?;
-                usual.default_merge_style
+                match method {
+                    None => usual.default_merge_style,
+                    Some(_) => usual.without_rebase(),
+                }
             }
         };
         let body = json!({"Do": method, "head_commit_id": head.as_str()});

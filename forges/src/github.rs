@@ -211,6 +211,7 @@ impl GitHub {
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             422 if says(&reply.body, "already exists") => call.undone(Trouble::PullExists),
+            422 if says(&reply.body, "No commits between") => call.undone(Trouble::NothingToMerge),
             422 if has_no_branch(&reply.body) => call.undone(Trouble::Absent(Missing::Branch)),
             _ => Ok(call.made::<PullShape>(&reply)?.read()),
         }
@@ -265,8 +266,10 @@ impl GitHub {
             Err(trouble) => return call.undone(trouble),
         }
         let method = match method {
-            Some(method) => name(method),
-            None => {
+            Some(MergeMethod::Merge) => "merge",
+            Some(MergeMethod::Squash) => "squash",
+            Some(MergeMethod::Rebase) => "rebase",
+            None | Some(MergeMethod::NoRebase) => {
                 let repository: Repository = call.get("", &[], Missing::Pull).await?;
                 repository.method()
             }
@@ -332,14 +335,6 @@ async fn unseen(call: &Call<'_>, path: &str, body: &Value, until: Instant) -> Ac
         Undone::Unknown(error) | Undone::NotDone(error) => Undone::NotDone(error),
         Undone::Refused(error) => Undone::Refused(error),
     })
-}
-
-fn name(method: MergeMethod) -> &'static str {
-    match method {
-        MergeMethod::Merge => "merge",
-        MergeMethod::Squash => "squash",
-        MergeMethod::Rebase => "rebase",
-    }
 }
 
 /// Whether a pull request was refused because one of its branches is not there.

@@ -238,7 +238,8 @@ impl GitLab {
         }
         let mut body = Map::from_iter([("sha".to_owned(), Value::from(head.as_str()))]);
         match method {
-            None => {}
+            // What the project says of rebases counts for every request.
+            None | Some(MergeMethod::NoRebase) => {}
             Some(MergeMethod::Merge) => drop(body.insert("squash".to_owned(), false.into())),
             Some(MergeMethod::Squash) => drop(body.insert("squash".to_owned(), true.into())),
             // The project says whether requests are rebased.

@@ -92,6 +92,9 @@ pub enum Trouble {
     /// An open pull request of the same head and base is there already.
     #[error("there is an open pull request of these branches already")]
     PullExists,
+    /// The head has no commit that the base does not have.
+    #[error("there is nothing to merge: the branch has no commit that its target does not have")]
+    NothingToMerge,
     /// The pull request is merged already.
     #[error("the pull request is merged already")]
     AlreadyMerged,
@@ -260,6 +263,7 @@ impl Trouble {
             | Self::NotAFile
             | Self::TooManyFiles(_)
             | Self::PullExists
+            | Self::NothingToMerge
             | Self::AlreadyMerged
             | Self::Closed
             | Self::HeadMoved

@@ -126,6 +126,9 @@ pub enum MergeMethod {
     Squash,
     /// Its commits again, on top of the base.
     Rebase,
+    /// As the repository prefers, but not [`MergeMethod::Rebase`] as long as it allows another one: that loses
+    /// which commits were joined.
+    NoRebase,
 }
 
 /// A file as it is at a commit.

@@ -241,3 +241,18 @@ async fn a_webhook_of_the_forge_has_its_branches_listed() -> Result<()> {
     controller.stop().await;
     Ok(())
 }
+
+/// What joins histories would be lost by a rebase.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_prefers_rebases_gets_merges() -> Result<()> {
+    let scene = Branches::open("promotions-rebase", json!({})).await?;
+    scene.prefers_rebases().await?;
+    let controller = scene.start().await?;
+    let dry = scene.hydrate("2").await?;
+    scene
+        .says("env/dev", "to be merged", |it| is_at(it, &dry))
+        .await?;
+    assert_eq!(scene.parents("env/dev").await?, 2);
+    controller.stop().await;
+    Ok(())
+}

@@ -64,6 +64,20 @@ async fn a_repository_that_only_squashes_says_so() {
 }
 
 #[tokio::test]
+async fn a_repository_that_prefers_rebases_is_merged_without_one_if_that_is_asked_for() {
+    let scene = Scene::new("rebases").await;
+    let rules = json!({"default_merge_style": "rebase"});
+    scene.ask(Method::PATCH, "", rules).await.unwrap();
+    let (commit, pull) = scene.pull("next", b"version: 2\n").await;
+    let method = Some(MergeMethod::NoRebase);
+    assert_eq!(scene.merge(pull.number, &commit, method).await, Ok(()));
+    let head = scene.head("main").await.unwrap();
+    let path = format!("/git/commits/{head}");
+    let seen = scene.ask(Method::GET, &path, json!(null)).await.unwrap();
+    assert_eq!(seen["parents"].as_array().map(Vec::len), Some(2));
+}
+
+#[tokio::test]
 async fn another_head_is_never_merged() {
     let scene = Scene::new("moved").await;
     let base = scene.head("main").await;

@@ -109,6 +109,45 @@ struct User {
     name: String,
 }
 
+/// How pull requests are merged.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SettingsShape {
+    merge_config: MergeConfig,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MergeConfig {
+    default_strategy: Strategy,
+    #[serde(default)]
+    strategies: Vec<Strategy>,
+}
+
+#[derive(Deserialize)]
+struct Strategy {
+    id: String,
+    #[serde(default)]
+    enabled: bool,
+}
+
+impl SettingsShape {
+    /// The strategy that is to be asked for so that no commits are made again. None: that of the repository is
+    /// one, or there is no other.
+    pub(super) fn without_rebase(self) -> Option<String> {
+        let rebases = |it: &Strategy| it.id.starts_with("rebase");
+        let MergeConfig {
+            default_strategy,
+            strategies,
+        } = self.merge_config;
+        let mut others = strategies
+            .into_iter()
+            .filter(|it| it.enabled && !rebases(it));
+        let other = others.next().filter(|_| rebases(&default_strategy))?;
+        Some(other.id)
+    }
+}
+
 impl PullShape {
     /// Those who are asked to review it, as they are named in a request.
     pub(super) fn reviewers(&self) -> Value {

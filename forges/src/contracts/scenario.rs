@@ -154,6 +154,7 @@ pub(super) enum Method {
     Merge,
     Squash,
     Rebase,
+    NoRebase,
 }
 
 #[derive(Deserialize)]
@@ -249,6 +250,7 @@ impl Call {
                     Method::Merge => MergeMethod::Merge,
                     Method::Squash => MergeMethod::Squash,
                     Method::Rebase => MergeMethod::Rebase,
+                    Method::NoRebase => MergeMethod::NoRebase,
                 });
                 let base = named(base);
                 let may = || (!overtaken).then_some(until);

@@ -79,6 +79,22 @@ pub(super) struct Object {
 #[derive(Deserialize)]
 pub(super) struct RepositoryShape {
     pub(super) default_merge_style: String,
+    #[serde(default)]
+    allow_merge_commits: bool,
+    #[serde(default)]
+    allow_squash_merge: bool,
+}
+
+impl RepositoryShape {
+    /// The style that it prefers among those that make no commits again, if it allows one.
+    pub(super) fn without_rebase(self) -> String {
+        match self.default_merge_style.as_str() {
+            "merge" | "squash" => self.default_merge_style,
+            _ if self.allow_merge_commits => "merge".to_owned(),
+            _ if self.allow_squash_merge => "squash".to_owned(),
+            _ => self.default_merge_style,
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -3,9 +3,8 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::name;
 use crate::names::Sha;
-use crate::pulls::{Commit as Seen, MergeMethod, Mergeable, Pull, PullState};
+use crate::pulls::{Commit as Seen, Mergeable, Pull, PullState};
 
 #[derive(Deserialize)]
 pub(super) struct Reference {
@@ -97,17 +96,17 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// The first method that is allowed.
+    /// The first method that is allowed. The last one is a rebase.
     pub(super) fn method(&self) -> &'static str {
         let methods = [
-            (self.allow_merge_commit, MergeMethod::Merge),
-            (self.allow_squash_merge, MergeMethod::Squash),
-            (self.allow_rebase_merge, MergeMethod::Rebase),
+            (self.allow_merge_commit, "merge"),
+            (self.allow_squash_merge, "squash"),
+            (self.allow_rebase_merge, "rebase"),
         ];
         let allowed = methods
             .into_iter()
             .find(|(allowed, _)| *allowed == Some(true));
-        name(allowed.map_or(MergeMethod::Merge, |(_, method)| method))
+        allowed.map_or("merge", |(_, method)| method)
     }
 }
 

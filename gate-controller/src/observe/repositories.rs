@@ -132,6 +132,7 @@ impl Repositories {
             all: Arc::clone(&self.all),
             access: access.clone(),
             heads: heads.unwrap_or(Sight::Pending),
+            listed_at: all.get(access).and_then(|it| it.branches.listed_at()),
             asked: Mutex::default(),
             now,
         }
@@ -288,6 +289,7 @@ pub struct Seen {
     all: Arc<Mutex<All>>,
     access: ObjectKey,
     heads: Sight<Arc<Heads>>,
+    listed_at: Option<Timestamp>,
     asked: Mutex<BTreeSet<Question>>,
     now: Timestamp,
 }
@@ -302,6 +304,10 @@ impl Seen {
 impl Evidence for Seen {
     fn heads(&self) -> Sight<Arc<Heads>> {
         self.heads.clone()
+    }
+
+    fn listed_at(&self) -> Option<Timestamp> {
+        self.listed_at
     }
 
     fn answer(&self, question: &Question) -> Sight<Answer> {

@@ -236,6 +236,20 @@ impl Branches {
         Ok(())
     }
 
+    /// The repository rebases unless it is asked for something else.
+    pub async fn prefers_rebases(&self) -> Result<()> {
+        let settings = json!({"default_merge_style": "rebase"});
+        self.hydrator.ask(Method::PATCH, "", &settings).await?;
+        Ok(())
+    }
+
+    /// How many parents the newest commit of a branch has.
+    pub async fn parents(&self, branch: &str) -> Result<usize> {
+        let path = format!("/commits?sha={branch}&limit=1");
+        let newest = self.hydrator.ask(Method::GET, &path, &Value::Null).await?;
+        Ok(newest[0]["parents"].as_array().map_or(0, Vec::len))
+    }
+
     /// A person merges a pull request.
     pub async fn merge(&self, number: i64) -> Result<()> {
         let path = format!("/pulls/{number}/merge");

@@ -13,6 +13,7 @@ use super::arrival::{self, Traces};
 use super::checks::{self, About};
 use super::evidence::{Question as Fact, Sight};
 use super::graph::Graph;
+use super::merges;
 use super::pulls;
 use super::reverts::{self, Current};
 use super::rules::{self, At, Seen};
@@ -109,8 +110,8 @@ pub(super) struct Merge {
     pub(super) is_auto: bool,
     /// The RevertCommit that it carries out. None: it is a promotion.
     pub(super) revert: Option<String>,
-    /// Why the forge has not merged it so far.
-    pub(super) refused: Option<String>,
+    /// What keeps the forge from merging it so far.
+    pub(super) refused: Option<merges::Refusal>,
 }
 
 impl Considered {
@@ -285,7 +286,7 @@ fn going_back(
             method: environment.merge_method,
             is_auto: merges != RevertMerge::Manual,
             revert: Some(current.name().to_owned()),
-            refused: pulls::refused(object),
+            refused: merges::refused(given, object),
         })
     });
     asked.extend(merge.as_ref().and_then(|merge| promote(given, seen, merge)));
@@ -340,7 +341,10 @@ fn see<'g>(
     let traces = Traces {
         object: &given.object,
         asker,
-        pull_request: pull.object.map(Arc::as_ref),
+        pull_requests: pulls::newest_first(own, env.branch())
+            .into_iter()
+            .map(Arc::as_ref)
+            .collect(),
         reverts: &trees,
         are_reverts_known: reverts::are_known(&candidates)
             && matches!(
@@ -463,7 +467,7 @@ fn merge(at: &At<'_, '_>) -> Option<Merge> {
         method: at.me.env.spec.merge_method,
         is_auto: at.me.env.spec.auto_merge,
         revert: None,
-        refused: pulls::refused(object),
+        refused: merges::refused(at.given, object),
     })
 }
 
@@ -482,7 +486,10 @@ fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
     let takes_effect = decision.allowed
         && match merge.is_auto {
             // An order that stands is not given again.
-            true => !before.is_some_and(|it| merge.is_ordered(it, until, given.now.at)),
+            true => {
+                let is_ordered = |it| merge.is_ordered(it, until, given.now.at);
+                !before.is_some_and(is_ordered) && merge.put_off().is_none()
+            }
             // People merge as soon as the commit status says so.
             false => before.is_none_or(|it| {
                 let head = it.proposed.as_ref().map(|tip| &tip.hydrated_sha);
@@ -501,6 +508,11 @@ fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
 }
 
 impl Merge {
+    /// Until when it is not ordered again.
+    pub(super) fn put_off(&self) -> Option<Timestamp> {
+        self.refused.as_ref()?.until
+    }
+
     /// Whether a status has an order for this merge that holds now, and not for longer than the gates admit it.
     pub(super) fn is_ordered(
         &self,

@@ -112,6 +112,9 @@ pub trait Evidence {
     /// was not listed.
     fn heads(&self) -> Sight<Arc<Heads>>;
 
+    /// The instant of that. None: they were never listed.
+    fn listed_at(&self) -> Option<Timestamp>;
+
     /// What is known about a question.
     fn answer(&self, question: &Question) -> Sight<Answer>;
 }

@@ -7,15 +7,15 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use sluice_crds::PullRequest;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::PullRequestRecord;
 use sluice_crds::pull_request::{Change, PullRequestState};
-use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
 use super::reverts::Current;
 use super::tips::{Asker, Env, Tip};
-use super::{Access, Act, Given, child, words};
+use super::{Access, Act, Given, child, merges, words};
 use crate::delivery::pull_request::{Word, is_throttled};
 
 /// How many finished ones of an environment are kept.
@@ -58,9 +58,7 @@ pub(super) fn of<'g>(
     own: &[&'g Arc<PullRequest>],
     reverting: Option<&Current<'_>>,
 ) -> Pull<'g> {
-    let mut own: Vec<_> = own.to_vec();
-    own.retain(|it| it.spec.about.environment == env.branch());
-    own.sort_by_key(|it| Reverse(number(it)));
+    let own = newest_first(own, env.branch());
     let highest = own.first().map_or(0, |it| number(it));
     let last = env.record.and_then(|record| record.pull_request.as_ref());
     let highest = last.map_or(highest, |last| last.n.max(highest));
@@ -92,6 +90,17 @@ pub(super) fn of<'g>(
     let branch = given.object.spec.proposed_branch(env.spec);
     pull.acts.extend(expired(&own, pull.object, &branch));
     pull
+}
+
+/// Those of an environment.
+pub(super) fn newest_first<'g>(
+    own: &[&'g Arc<PullRequest>],
+    branch: &str,
+) -> Vec<&'g Arc<PullRequest>> {
+    let mut own: Vec<_> = own.to_vec();
+    own.retain(|it| it.spec.about.environment == branch);
+    own.sort_by_key(|it| Reverse(number(it)));
+    own
 }
 
 /// Whether the status says that a revert has it.
@@ -206,7 +215,7 @@ fn open<'g>(
             let standing = failing(object).unwrap_or(Standing::Behind);
             (standing, vec![Act::LookAt(name), Act::List])
         }
-        PullRequestState::Merged if is_head && !has_merge(asker, env, &status) => {
+        PullRequestState::Merged if is_head && merges::is_awaited(asker, env, &status) => {
             (Standing::Merged, vec![Act::List])
         }
         PullRequestState::Closed if is_head && object.spec.close.is_none() => {
@@ -226,12 +235,6 @@ fn open<'g>(
     }
 }
 
-/// Whether the branch has what the merge has made. Then the same is proposed once more, as after a revert.
-fn has_merge(asker: &Asker<'_>, env: &Env<'_>, status: &PullRequestStatus) -> bool {
-    let both = env.active.as_ref().zip(status.merged_sha.as_ref());
-    both.is_some_and(|(active, merged)| asker.contains(&active.sha, merged) == Sight::Known(true))
-}
-
 /// Nothing is proposed, or nothing may be opened. One that is open is closed where nothing is proposed.
 fn unwanted<'g>(
     env: &Env<'_>,
@@ -240,7 +243,9 @@ fn unwanted<'g>(
 ) -> Pull<'g> {
     let state = object.and_then(|it| it.status.as_ref()?.state);
     let is_over = state.is_some_and(PullRequestState::is_final);
-    let left = object.filter(|it| !is_over && it.spec.close.is_none());
+    // A forge closes the pull request of a branch that is deleted. That is no word against what is pushed next.
+    let is_dropped = state == Some(PullRequestState::Closed) && env.proposed.is_none();
+    let left = object.filter(|it| (!is_over || is_dropped) && it.spec.close.is_none());
     let close = left
         .filter(|_| env.proposes == Sight::Known(false))
         .map(|object| {
@@ -401,17 +406,6 @@ fn expired(
         }
     });
     finished.map(deleted).chain(left).collect()
-}
-
-/// Why the forge has not merged an open one that it was asked to merge.
-pub(super) fn refused(object: &PullRequest) -> Option<String> {
-    let status = object.status.as_ref()?;
-    let word = status
-        .outcome
-        .as_ref()
-        .filter(|_| status.attempts.is_none() && !is_throttled(status))?;
-    let why = status.message.as_deref().unwrap_or_default();
-    Some(format!("the forge does not merge it: {word}: {why}"))
 }
 
 /// The trees of reverts that were merged and are in what an environment has, whether or not their

@@ -27,6 +27,7 @@ use super::arrival::Arrived;
 use super::checks::{Check, short};
 use super::evidence::{Heads, Sight};
 use super::graph::Graph;
+use super::merges;
 use super::pulls::{self, Pull, Standing};
 use super::reverts::Current;
 use super::tips::{Asker, Dry, Env, Tip};
@@ -351,11 +352,19 @@ fn pull_request(at: &At<'_, '_>) -> Option<Wait> {
         Standing::Merged => {
             let message =
                 "its pull request is merged, and the branch was not seen to have that yet";
-            Some(wait("PullRequestPending", message))
+            let status = at.me.pull.object?.status.as_ref();
+            let again = status.and_then(|status| merges::again_at(status, at.given.now.at));
+            Some(Wait {
+                next: again.map(time),
+                ..wait("PullRequestPending", message)
+            })
         }
         Standing::ClosedByPerson => {
+            let name = at.me.pull.record.as_ref().map(|it| it.name.as_str());
             let message = format!(
-                "somebody has closed its pull request; push something else to {}",
+                "its pull request was closed, by somebody or because its branch was deleted for a moment; to have \
+                 another one opened delete the PullRequest {}, or push something else to {}",
+                name.unwrap_or_default(),
                 at.given.object.spec.proposed_branch(at.me.env.spec)
             );
             Some(wait("ClosedByPerson", message))

@@ -13,7 +13,6 @@ use super::arrival::Arrived;
 use super::checks;
 use super::considered::{Asked, Merge, Plan};
 use super::evidence::Sight;
-use super::pulls::Standing;
 use super::rules::{self, Seen};
 use super::tips::{Dry, Tip};
 use crate::time::stamp::{time, whole_second};
@@ -62,7 +61,6 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
     let nexts = all
         .iter()
         .flat_map(|(checks, _)| checks.iter().flat_map(|it| [it.next, it.wake]).flatten());
-    let is_merged = seen.pull.standing == Standing::Merged;
     let status = EnvironmentStatus {
         branch: env.branch().to_owned(),
         state: state(given, seen, &waits, active.as_ref()),
@@ -74,8 +72,7 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
         checks: checks.collect(),
         pull_request: seen.pull.record.clone(),
         gate: seen.pull.record.is_some().then_some(MergeGate::Pending),
-        // What it was merged by is known until the branch is seen to have it.
-        order: before.filter(|_| is_merged).and_then(|it| it.order.clone()),
+        order: None,
         join: None,
         reverts: seen.reverts.clone(),
         last_decision: before.and_then(|it| it.last_decision.clone()),
@@ -212,13 +209,20 @@ pub(super) fn settle(
         plan.status.gate = Some(MergeGate::Success);
         return plan;
     }
-    if merge.revert.is_none() {
-        plan.status.state = EnvironmentState::Merging;
-    }
     plan.status.order = ordered(&merge, before, asked.until, now);
-    if let Some(why) = merge.refused {
+    if merge.revert.is_none() {
+        plan.status.state = match plan.status.order.is_none() && merge.put_off().is_some() {
+            true => EnvironmentState::Waiting,
+            false => EnvironmentState::Merging,
+        };
+    }
+    plan.wakes.extend(merge.put_off());
+    if let Some(refused) = merge.refused {
         // It is tried again as long as the order stands.
-        let wait = rules::wait("ForgeRefuses", why);
+        let wait = Wait {
+            next: refused.until.map(time),
+            ..rules::wait("ForgeRefuses", refused.why)
+        };
         plan.status.reason = Some(wait.reason.clone());
         plan.status.message = Some(wait.message.clone());
         plan.status.waits.push(wait);
@@ -237,6 +241,9 @@ fn ordered(
     let standing = before.filter(|before| merge.is_ordered(before, until, now));
     if let Some(standing) = standing {
         return standing.order.clone();
+    }
+    if merge.put_off().is_some() {
+        return None;
     }
     let longest = now.saturating_add(ORDER).unwrap_or(now);
     let end = whole_second(until.map_or(longest, |until| until.min(longest)));

@@ -5,19 +5,21 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus};
-use sluice_crds::pull_request::{Change, PullRequestState};
+use sluice_crds::pull_request::{Change, MergeSent, PullRequestState};
 use sluice_crds::{CommitStatus, Decision, Gate, GateSet};
 
 use super::*;
 use crate::gate::Identity;
 use crate::offline::simulate::{self, Key, World};
 use crate::time::clock::Trust;
+use crate::time::stamp::time;
 use crate::verdict::question::Question;
 use repository::Repository;
 
 mod arrivals;
 mod chain;
 mod orders;
+mod pulls;
 mod repository;
 mod reverts;
 mod stories;
@@ -179,7 +181,7 @@ impl Play {
             surroundings: surroundings.collect(),
             checked: Ok(()),
             access: self.access.clone(),
-            evidence: Arc::new(self.repository.clone()),
+            evidence: Arc::new(self.repository.listed(self.now)),
             object: Arc::new(self.object.clone()),
             pull_requests: self.pull_requests.iter().cloned().map(Arc::new).collect(),
             commit_statuses: self.statuses.iter().cloned().map(Arc::new).collect(),
@@ -278,6 +280,7 @@ impl Play {
                     status.head_sha = self.joined(&object).or(head);
                     if let Some(order) = self.order(&object) {
                         assert_eq!(Some(&order), status.head_sha.as_ref());
+                        status.merge_sent = Some(self.sent(&order));
                         let base = &object.spec.target_branch;
                         let merged = match self.squashes {
                             true => self.repository.squash(base, &order),
@@ -286,6 +289,7 @@ impl Play {
                         self.merges.push((base.clone(), order));
                         status.state = Some(PullRequestState::Merged);
                         status.merged_sha = Some(merged);
+                        status.merged_at = Some(time(self.now));
                     }
                 }
                 _ => {}
@@ -317,6 +321,14 @@ impl Play {
             && order.not_after.0 >= self.now
             && Some(&order.head_sha) == self.repository.find(&object.spec.source_branch).as_ref();
         is_it.then(|| order.head_sha.clone())
+    }
+
+    /// What a PullRequest says before the merge of this head is sent.
+    fn sent(&self, head: &str) -> MergeSent {
+        MergeSent {
+            head_sha: head.to_owned(),
+            not_after: time(self.now + SignedDuration::from_secs(60)),
+        }
     }
 
     fn find(&self, branch: &str) -> Option<&EnvironmentStatus> {

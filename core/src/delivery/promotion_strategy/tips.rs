@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use sluice_crds::PromotionStrategySpec;
 use sluice_crds::promotion_strategy::{self as crds, Environment, EnvironmentStatus};
 
@@ -32,6 +33,11 @@ impl<'g> Asker<'g> {
 
     pub(super) fn heads(&self) -> Sight<Arc<Heads>> {
         self.evidence.heads()
+    }
+
+    /// Whether the branches were listed after an instant.
+    pub(super) fn listed_after(&self, at: Timestamp) -> bool {
+        self.evidence.listed_at().is_some_and(|listed| listed > at)
     }
 
     /// Whether there was no answer yet to something that was asked.

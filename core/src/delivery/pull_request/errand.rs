@@ -250,6 +250,8 @@ pub enum Word {
     FileNotEditable,
     /// Somebody has pushed to our branch.
     BranchTouched,
+    /// Its branch has no commit that the target branch does not have.
+    NothingToMerge,
     /// The forge refuses it for another reason.
     Refused,
     RateLimited,
@@ -282,6 +284,7 @@ impl Word {
             Self::NoCommit => "NoCommit",
             Self::FileNotEditable => "FileNotEditable",
             Self::BranchTouched => "BranchTouched",
+            Self::NothingToMerge => "NothingToMerge",
             Self::Refused => "Refused",
             Self::RateLimited => "RateLimited",
             Self::ForgeThrottled => "ForgeThrottled",
@@ -308,6 +311,7 @@ impl Word {
             | Self::NoCommit
             | Self::FileNotEditable
             | Self::BranchTouched
+            | Self::NothingToMerge
             | Self::Refused
             | Self::Conflict
             | Self::NotMergeable => true,

@@ -128,7 +128,8 @@ pub fn report(given: Given) -> Looked {
         lasts = taking.take(task, outcome, lasts);
     }
     let is_ordered = owner.as_ref().is_some_and(|owner| owner.order.is_some());
-    taken::tell_no_hold(&mut status, is_ordered);
+    let is_put_off = status.next_merge_at.as_ref().is_some_and(|at| at.0 > now);
+    taken::tell_no_hold(&mut status, is_ordered || is_put_off);
     let at = At {
         object: &object,
         status: &status,
@@ -155,6 +156,9 @@ pub fn report(given: Given) -> Looked {
         };
     };
     status.commit_status = gate.or(status.commit_status);
+    if let Some(sent) = task.as_ref().and_then(step::sent) {
+        status.merge_sent = Some(sent);
+    }
     status.state = status.state.or(Some(PullRequestState::Pending));
     let generation = object.metadata.generation;
     status.observed_generation = generation;

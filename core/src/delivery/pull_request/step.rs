@@ -7,20 +7,21 @@
 //! | any | what is left of the rate limit is kept for merges: wait, but say that an open one may be merged, and merge it |
 //! | any | the last try failed: wait; an open one is looked at meanwhile. To close it waits for no commit status |
 //! | final | delete its branch, once, unless somebody else pushes to it; then nothing |
-//! | pending | close · wait while suspended or without an owner · commit, unless somebody else does · open |
+//! | pending | close · wait while suspended or without an owner · join, if empty · commit, if that is ours · open |
 //! | open | close · commit status · title and text · merge · look, once a minute |
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::pipeline::{MergeGate, Order};
-use sluice_crds::pull_request::PullRequestState;
+use sluice_crds::pull_request::{MergeSent, PullRequestState};
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::owner::is_whole;
 use super::telling::{Untold, Withdrawal};
 use super::{Joining, Recent, Says, Task, Text, Word, is_followed};
+use crate::time::stamp::time;
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
-const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const AT_MOST: SignedDuration = SignedDuration::from_secs(5);
 /// After so many failures the branch of a finished one is left.
 const MOST_DELETIONS: u32 = 10;
@@ -71,7 +72,7 @@ pub(super) fn next(at: &At<'_>) -> Step {
         return step;
     }
     let retry = at.status.next_attempt_at.as_ref().map(|next| next.0);
-    let is_free = at.is_changed_since_failure() || at.is_close_free();
+    let is_free = at.is_changed_since_failure() || at.is_close_free() || at.joins_first();
     let retry = retry.filter(|next| *next > at.now && !is_free);
     if let Some(waits) = urgent.into_iter().chain(retry).min() {
         let looks = state == PullRequestState::Open && !at.recent.is_look_failing;
@@ -99,6 +100,20 @@ pub(super) fn before(at: &At<'_>, under_way: &Task) -> Option<Step> {
         Withdrawal::Now(task) if under_way.only_looks() => Some(task.into()),
         Withdrawal::Now(_) | Withdrawal::At(_) | Withdrawal::None => None,
     }
+}
+
+/// What the status has to say of a merge before that is sent.
+pub(super) fn sent(task: &Task) -> Option<MergeSent> {
+    let Task::Merge {
+        commit, not_after, ..
+    } = task
+    else {
+        return None;
+    };
+    Some(MergeSent {
+        head_sha: commit.clone(),
+        not_after: time(*not_after),
+    })
 }
 
 impl At<'_> {
@@ -174,10 +189,11 @@ impl At<'_> {
                 reason: reason.clone(),
             });
         }
-        match spec.suspend || self.owner.is_none() {
-            true => Step::default(),
-            false => self.begin(),
+        if spec.suspend || self.owner.is_none() {
+            return Step::default();
         }
+        let joining = self.joining().filter(|_| self.joins_first());
+        joining.map_or_else(|| self.begin(), |joining| Task::Join(joining).into())
     }
 
     fn open(&self) -> Step {
@@ -209,7 +225,9 @@ impl At<'_> {
         if let Some(edit) = self.edit(number) {
             return edit.into();
         }
-        if let Some(joining) = self.joining() {
+        let joining = self.joining();
+        let joining = joining.filter(|it| self.status.head_sha.as_ref() == Some(&it.head));
+        if let Some(joining) = joining {
             return Task::Join(joining).into();
         }
         let merge_after = self.recent.merge_after.filter(|after| *after > self.now);
@@ -226,13 +244,19 @@ impl At<'_> {
         }
     }
 
-    /// What has to be joined, while the branch has what that was ordered for. One that was done is not done
-    /// again before the branch was seen.
+    /// What has to be joined. One that was done is not done again before the branch was seen.
     fn joining(&self) -> Option<Joining> {
         let joining = self.owner?.join.clone()?;
-        let head = self.status.head_sha.as_ref();
-        let is_due = self.is_owner_current && head == Some(&joining.head);
-        (is_due && self.recent.joined.as_ref() != Some(&joining)).then_some(joining)
+        let is_new = self.recent.joined.as_ref() != Some(&joining);
+        (self.is_owner_current && is_new).then_some(joining)
+    }
+
+    /// Whether it can be opened once its branch was joined to the target branch, which has all its commits now,
+    /// as after a revert. Some forges open none before that. If the branch has another commit by then, nothing
+    /// is pushed.
+    fn joins_first(&self) -> bool {
+        let is_empty = self.status.outcome.as_deref() == Some(Word::NothingToMerge.as_str());
+        is_empty && self.state() == PullRequestState::Pending && self.joining().is_some()
     }
 
     /// The title and the text of the spec, where the forge has others and these were not written before.

@@ -5,8 +5,10 @@ use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
+use super::step::MINUTE;
 use super::{Failure, Fate, Outcome, Pull, Recent, Task, Text, Told, Word, is_followed, shown};
 use crate::delivery::pipeline::retry_after;
+use crate::delivery::promotion_strategy::KIND;
 use crate::text::words::clean;
 use crate::time::stamp::time;
 
@@ -60,6 +62,9 @@ impl Taking<'_> {
                 lasts
             }
             Outcome::Failed(failure) => {
+                if matches!(task, Task::Merge { .. }) && failure.word != Word::Unanswered {
+                    self.status.merge_sent = None;
+                }
                 self.failed(task, failure);
                 failure.word.lasts()
             }
@@ -111,6 +116,13 @@ impl Taking<'_> {
         };
         let (status, recent) = (&mut *self.status, &mut *self.recent);
         (status.attempts, status.next_attempt_at) = (None, None);
+        status.merge_sent = None;
+        if failure.word.lasts() && self.object.spec.about.kind == KIND {
+            let refusals = status.refusals.unwrap_or_default().saturating_add(1);
+            let again = self.now.checked_add(refused_for(refusals)).ok();
+            let again = again.max(failure.not_before);
+            (status.refusals, status.next_merge_at) = (Some(refusals), again.map(time));
+        }
         recent.merge_after = self.now.checked_add(wait).ok().max(failure.not_before);
         if is_followed(self.object) && matches!(failure.word, Word::NotYet | Word::Conflict) {
             // Whether that is a conflict shows when it is asked about alone.
@@ -171,6 +183,12 @@ impl Taking<'_> {
             // The forge has not noticed yet what it has done, or does it now.
             recent.merge_after = self.now.checked_add(NOT_READY).ok();
         }
+        if is_open && is_long_over(status, self.now) || *fate == Fate::Closed {
+            status.merge_sent = None;
+        }
+        if status.head_sha != head(fate) {
+            (status.refusals, status.next_merge_at) = (None, None);
+        }
         with(status, Some(pull));
         if is_followed && is_open {
             let seen = shown::Seen {
@@ -185,6 +203,9 @@ impl Taking<'_> {
         match waits {
             true => status.head_sha = head(fate),
             false => seen(status, fate, is_followed),
+        }
+        if status.state == Some(PullRequestState::Merged) {
+            status.merged_at.get_or_insert_with(|| time(self.now));
         }
     }
 
@@ -216,6 +237,20 @@ impl Taking<'_> {
             | Task::Close { .. } => {}
         }
     }
+}
+
+/// How long no merge is ordered after so many refusals in a row: 80 s, later up to 15 min. An order takes a
+/// minute.
+fn refused_for(refusals: u32) -> SignedDuration {
+    retry_after(refusals.saturating_add(3))
+}
+
+/// Whether nothing can come any more of a merge that may have been sent, if it is open. It may have been seen a
+/// minute ago.
+fn is_long_over(status: &PullRequestStatus, now: Timestamp) -> bool {
+    let end = status.merge_sent.as_ref().map(|sent| sent.not_after.0);
+    let end = end.and_then(|end| end.checked_add(MINUTE).ok());
+    end.is_some_and(|end| now > end)
 }
 
 fn is_open(outcome: &Outcome) -> bool {

@@ -14,6 +14,7 @@ use crate::time::stamp::time;
 use crate::verdict::condition::{READY, RECONCILING, STALLED};
 
 mod followed;
+mod merges;
 mod order;
 mod strategy;
 

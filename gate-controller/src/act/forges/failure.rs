@@ -87,6 +87,7 @@ fn word(trouble: &Trouble) -> Word {
         Trouble::NotAFile => Word::FileNotEditable,
         Trouble::Conflict => Word::Conflict,
         Trouble::NotYet => Word::NotYet,
+        Trouble::NothingToMerge => Word::NothingToMerge,
         Trouble::NotMergeable(_) | Trouble::NoSuchMethod => Word::NotMergeable,
         Trouble::Refused(..)
         | Trouble::PushRefused(_)

@@ -143,6 +143,13 @@ impl Located {
         address.map_or_else(|_| String::new(), |address| address.host().to_owned())
     }
 
+    /// What names the repository, the same however its address is written. None: that cannot be said.
+    pub(crate) fn repository(&self) -> Option<String> {
+        let address = Address::parse(provider(self.type_), &self.url).ok()?;
+        // No forge has two repositories whose names differ in capitals alone.
+        Some(address.clone_url()?.to_lowercase())
+    }
+
     /// Its page.
     pub(crate) fn url(&self) -> &str {
         &self.url

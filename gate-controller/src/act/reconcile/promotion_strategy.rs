@@ -23,6 +23,7 @@ use crate::observe::world::World;
 mod apply;
 mod gather;
 mod news;
+pub(crate) mod rivals;
 #[cfg(test)]
 mod tests;
 

@@ -10,9 +10,10 @@ use sluice_crds::{
 
 use super::{Parts, follow_kind};
 use crate::act::reconcile::Reconciled;
+use crate::act::reconcile::promotion_strategy::rivals;
 use crate::cluster::key::Work;
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Change, Seen};
+use crate::observe::cache::{Change, Progress, Seen};
 
 /// Follows promotion strategies. The access that one begins or ceases to name learns of that, and the commit
 /// statuses of its repository.
@@ -29,8 +30,13 @@ pub(super) async fn follow(parts: Parts) {
         if !change.is_respecified() {
             return;
         }
+        let is_listed = parts.world.promotion_strategies.progress() == Progress::Synced;
         let both = [change.before, change.now].into_iter().flatten();
         for strategy in both.filter_map(Seen::object) {
+            if is_listed {
+                let sharing = rivals::sharing(&parts.world, change.key, strategy);
+                sharing.into_iter().for_each(|it| waker.wake(it));
+            }
             let access = &strategy.spec.repo_ref;
             let access = change.key.naming(access.namespace.as_deref(), &access.name);
             let access = Work::own(Kind::GitRepositoryAccess, access);
@@ -54,10 +60,18 @@ pub(super) async fn follow(parts: Parts) {
 
 /// Follows accesses to repositories.
 pub(super) async fn follow_accesses(parts: Parts) {
+    let waker = parts.waker.clone();
     let told = |change: &Change<'_, GitRepositoryAccess>| {
         if change.now.and_then(Seen::object).is_none() {
             parts.readings.forget(change.key);
             parts.repositories.gone(change.key);
+        }
+        let is_listed = parts.world.accesses.progress() == Progress::Synced;
+        let both = [change.before, change.now].into_iter().flatten();
+        let one = both.filter_map(Seen::object).next();
+        if let Some(access) = one.filter(|_| is_listed && change.is_respecified()) {
+            let same = rivals::same_repository(&parts.world, change.key, access);
+            same.iter().for_each(|it| waker.concerned(it));
         }
     };
     let following = follow_kind(&parts, parts.api(), told);

@@ -9,7 +9,7 @@ use crate::delivery::promotion_strategy::evidence::{ForgeState, ForgeStatus};
 use crate::time::stamp::time;
 
 /// dev, test and prod are healthy with the first commit, and the second waits at dev.
-fn waiting() -> (Play, String) {
+pub(super) fn waiting() -> (Play, String) {
     let mut play = Play::new();
     play.spec(|spec| {
         spec["environments"][0]["gates"] = json!({"refs": [{"name": "start"}]});

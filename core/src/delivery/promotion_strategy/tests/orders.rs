@@ -2,9 +2,10 @@
 
 use serde_json::json;
 use sluice_crds::pipeline::MergeGate;
-use sluice_crds::promotion_strategy::EnvironmentState;
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, Tip};
 
 use super::*;
+use crate::verdict::status::REQUESTED_AT;
 
 /// The second commit is ordered to be merged into dev, and the forge has not done it.
 fn ordered() -> Play {
@@ -124,4 +125,164 @@ fn a_person_merges_where_the_controller_may_not() {
         (None, Some(MergeGate::Success))
     );
     assert_eq!(play.merges, []);
+}
+
+/// The forge refuses the merge, and the order has ended.
+fn put_off(until: Timestamp) -> Play {
+    let mut play = ordered();
+    let status = play.pull_request("env/dev").status.as_mut().unwrap();
+    status.outcome = Some("NotMergeable".to_owned());
+    status.message = Some("it needs two approvals".to_owned());
+    status.next_merge_at = Some(time(until));
+    play.settle();
+    assert!(play.environment("env/dev").order.is_some());
+    play.pass(2);
+    play.settle();
+    play
+}
+
+#[test]
+fn a_merge_that_the_forge_refuses_is_ordered_again_later() {
+    let until = "2026-11-23T12:05:00Z".parse().unwrap();
+    let mut play = put_off(until);
+    let dev = play.environment("env/dev");
+    assert_eq!(
+        (dev.state, dev.order.as_ref(), dev.gate),
+        (EnvironmentState::Waiting, None, Some(MergeGate::Success))
+    );
+    assert_eq!(
+        play.message("env/dev"),
+        "the forge does not merge it: NotMergeable: it needs two approvals; it is tried again at Mon \
+         2026-11-23 12:05 UTC"
+    );
+    // Nothing is recorded of what has no effect.
+    let considered = consider(play.given());
+    assert!(considered.asked().iter().all(|it| !it.takes_effect));
+    assert_eq!(play.look().wake, Some(until));
+    play.pass(3);
+    play.settle();
+    assert_eq!(play.state("env/dev"), EnvironmentState::Merging);
+    assert!(play.environment("env/dev").order.is_some());
+}
+
+#[test]
+fn a_person_need_not_wait_for_a_merge_that_is_put_off() {
+    let mut play = put_off("2026-11-23T12:05:00Z".parse().unwrap());
+    let request = (REQUESTED_AT.to_owned(), "now".to_owned());
+    play.object.metadata.annotations = Some([request].into());
+    play.settle();
+    assert!(play.environment("env/dev").order.is_some());
+}
+
+/// The merge is sent, and its gate closes before the forge has done it.
+fn sent() -> Play {
+    let mut play = ordered();
+    let head = play.repository.head("env/dev-next");
+    let sent = play.sent(&head);
+    play.pull_request("env/dev")
+        .status
+        .as_mut()
+        .unwrap()
+        .merge_sent = Some(sent);
+    play.open.insert("office".to_owned(), false);
+    play.settle();
+    assert_eq!(play.environment("env/dev").order, None);
+    play
+}
+
+/// The forge merges it, in a way that does not show what was merged; its page shows who has sent it.
+fn merge(play: &mut Play, is_seen: bool) {
+    let head = play.repository.head("env/dev-next");
+    let merged = play.repository.squash("env/dev", &head);
+    if is_seen {
+        let status = play.pull_request("env/dev").status.as_mut().unwrap();
+        status.state = Some(PullRequestState::Merged);
+        status.merged_sha = Some(merged);
+        status.merged_by = Some("sluice-bot".to_owned());
+    }
+}
+
+fn arrived(play: &Play) -> (Option<Arrival>, Option<&str>, &[String]) {
+    let active: &Tip = play.environment("env/dev").active.as_ref().unwrap();
+    (active.arrived_by, active.by.as_deref(), &active.bypassed)
+}
+
+#[test]
+fn a_merge_that_was_sent_is_ours_although_its_order_is_taken_back() {
+    for is_seen in [false, true] {
+        let mut play = sent();
+        merge(&mut play, is_seen);
+        play.settle();
+        assert_eq!(arrived(&play), (Some(Arrival::Promotion), None, &[][..]));
+        assert_eq!(play.says("Bypassed"), None);
+    }
+}
+
+#[test]
+fn a_merge_that_was_sent_is_ours_although_something_newer_is_proposed_by_then() {
+    let mut play = sent();
+    merge(&mut play, true);
+    play.repository.trouble = Some("it is not listed".to_owned());
+    play.look();
+    play.repository.trouble = None;
+    play.hydrate("v3");
+    play.settle();
+    assert_eq!(arrived(&play).0, Some(Arrival::Promotion));
+}
+
+#[test]
+fn a_merge_that_was_sent_is_ours_although_the_status_is_lost() {
+    for is_settled in [false, true] {
+        let mut play = sent();
+        merge(&mut play, true);
+        if is_settled {
+            play.settle();
+        }
+        play.object.status = None;
+        play.settle();
+        assert_eq!(arrived(&play), (Some(Arrival::Promotion), None, &[][..]));
+        assert_eq!(play.says("Bypassed"), None);
+    }
+}
+
+#[test]
+fn a_merge_that_was_not_sent_is_a_person_s_also_if_the_status_is_lost() {
+    let mut play = sent();
+    play.pull_request("env/dev")
+        .status
+        .as_mut()
+        .unwrap()
+        .merge_sent = None;
+    merge(&mut play, true);
+    play.settle();
+    let by = Some("sluice-bot");
+    let gate = ["GateClosed".to_owned()];
+    assert_eq!(arrived(&play), (Some(Arrival::Person), by, &gate[..]));
+    play.object.status = None;
+    play.settle();
+    // By which rule it was held is not known any more.
+    let unknown = ["NotLookedAt".to_owned()];
+    assert_eq!(arrived(&play), (Some(Arrival::Person), by, &unknown[..]));
+    let status = play.pull_request("env/dev").status.as_mut().unwrap();
+    status.commit_status = Some(MergeGate::Success);
+    play.object.status = None;
+    play.settle();
+    assert_eq!(arrived(&play), (Some(Arrival::Person), by, &[][..]));
+}
+
+/// What was sent long ago, and has arrived, makes nothing ours that somebody pushes later.
+#[test]
+fn the_files_of_an_earlier_promotion_are_nobody_s_promotion() {
+    let mut play = sent();
+    merge(&mut play, true);
+    play.settle();
+    let dry = play.repository.commit_dry("v3");
+    play.propose("env/dev", &dry, "v3");
+    play.open.insert("office".to_owned(), true);
+    play.forge_works = true;
+    play.settle();
+    assert_eq!(arrived(&play).0, Some(Arrival::Promotion));
+    play.repository.restore("env/dev", "v2");
+    play.settle();
+    assert_eq!(arrived(&play).0, Some(Arrival::Foreign));
 }

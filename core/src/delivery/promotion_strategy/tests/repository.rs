@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use sluice_crds::promotion_strategy::Join;
 use sluice_crds::pull_request::Tree;
 
@@ -23,6 +24,7 @@ pub(super) struct Repository {
     learned: BTreeSet<Question>,
     pub(super) is_silent: bool,
     pub(super) trouble: Option<String>,
+    listed_at: Option<Timestamp>,
     /// What is not known yet cannot be read.
     pub(super) fails: bool,
 }
@@ -36,6 +38,14 @@ fn id(text: &str) -> String {
 }
 
 impl Repository {
+    /// Its branches as they are listed at an instant.
+    pub(super) fn listed(&self, at: Timestamp) -> Self {
+        Self {
+            listed_at: Some(at),
+            ..self.clone()
+        }
+    }
+
     fn make(&mut self, files: &str, parents: Vec<String>, more: &str) -> String {
         let sha = id(&format!("commit {files} {parents:?} {more}"));
         let commit = Commit {
@@ -77,6 +87,23 @@ impl Repository {
         let metadata = format!(r#"{{"drySha": "{dry}", "subject": "Change {files}"}}"#);
         let sha = self.push_bare(branch, &format!("{files} {dry}"));
         self.files.insert(sha.clone(), metadata);
+        sha
+    }
+
+    /// A commit on a branch with the files that an earlier one had, of which the name begins so.
+    pub(super) fn restore(&mut self, branch: &str, files: &str) -> String {
+        let tree = |sha: &str| self.commits[sha].tree.clone();
+        let is_it = |said: &str| said.contains(&format!("Change {files}\""));
+        let mut all = self.files.iter();
+        let tree = all.find(|(_, said)| is_it(said)).map(|(sha, _)| tree(sha));
+        let parents = vec![self.head(branch)];
+        let sha = self.make("restored", parents, "");
+        let commit = Commit {
+            tree: tree.unwrap(),
+            ..Commit::clone(&self.commits[&sha])
+        };
+        self.commits.insert(sha.clone(), Arc::new(commit));
+        self.branches.insert(branch.to_owned(), sha.clone());
         sha
     }
 
@@ -235,6 +262,10 @@ impl Evidence for Repository {
                 notes: (!self.notes.is_empty()).then(|| id(&format!("{:?}", self.notes))),
             })),
         }
+    }
+
+    fn listed_at(&self) -> Option<Timestamp> {
+        self.listed_at
     }
 
     fn answer(&self, question: &Question) -> Sight<Answer> {

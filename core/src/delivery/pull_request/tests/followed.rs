@@ -2,7 +2,7 @@
 
 use super::*;
 
-const LATE: &str = "cccccccccccccccccccccccccccccccccccccccc";
+pub(super) const LATE: &str = "cccccccccccccccccccccccccccccccccccccccc";
 
 /// One that a strategy has made, which wants it and speaks of `COMMIT`.
 pub(super) fn followed() -> PullRequest {
@@ -21,7 +21,7 @@ pub(super) fn followed() -> PullRequest {
     made
 }
 
-fn says_of(gate: MergeGate, head: &str) -> Option<Says> {
+pub(super) fn says_of(gate: MergeGate, head: &str) -> Option<Says> {
     Some(Says {
         head: Some(head.to_owned()),
         context: "sluice/promotion/env/prod".to_owned(),
@@ -30,7 +30,7 @@ fn says_of(gate: MergeGate, head: &str) -> Option<Says> {
     })
 }
 
-fn ordered(head: &str) -> Option<Says> {
+pub(super) fn ordered(head: &str) -> Option<Says> {
     let object = followed();
     let order = Order {
         key: object.spec.about.key.clone(),
@@ -53,7 +53,7 @@ fn shown(commit: &str, gate: MergeGate, why: &str) -> Task {
     })
 }
 
-fn seen(head: &str) -> Outcome {
+pub(super) fn seen(head: &str) -> Outcome {
     let pull = Pull {
         text: Some(Text::of("Promote c0ffee", "It waits.\r\n")),
         mergeable: Mergeable::Yes,
@@ -62,7 +62,7 @@ fn seen(head: &str) -> Outcome {
     Outcome::Seen(pull, Fate::Open(head.to_owned()))
 }
 
-fn look(alone: bool) -> Task {
+pub(super) fn look(alone: bool) -> Task {
     Task::Look {
         number: 7,
         commit: None,
@@ -70,11 +70,11 @@ fn look(alone: bool) -> Task {
     }
 }
 
-fn open_it() -> Task {
+pub(super) fn open_it() -> Task {
     Task::Open { commit: None }
 }
 
-fn scene() -> Scene {
+pub(super) fn scene() -> Scene {
     Scene {
         object: followed(),
         owner: says_of(MergeGate::Pending, COMMIT),
@@ -94,7 +94,7 @@ fn opened() -> Scene {
 }
 
 /// The same with a success.
-fn admitted() -> Scene {
+pub(super) fn admitted() -> Scene {
     let mut scene = opened();
     scene.owner = says_of(MergeGate::Success, COMMIT);
     let told = scene.task().unwrap();

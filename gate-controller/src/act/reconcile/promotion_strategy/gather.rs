@@ -16,12 +16,12 @@ use sluice_crds::promotion_strategy::Environment;
 use sluice_crds::pull_request::Repository;
 use sluice_crds::{CommitStatus, PromotionStrategy, RevertCommit};
 
-use super::kustomizations;
+use super::{kustomizations, rivals};
 use crate::act::forges::Located;
 use crate::act::reconcile::{Context, owned};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Progress, Seen};
+use crate::observe::cache::Progress;
 use crate::observe::world::World;
 
 /// The kind of Flux that checks name.
@@ -65,9 +65,13 @@ pub(super) fn gather(
     let world = context.world.as_ref();
     let own = Work::own(Kind::PromotionStrategy, key.clone());
     let environments = object.spec.environments.iter();
+    let older = rivals::older(world, key, object);
     Given {
         surroundings: environments
-            .map(|environment| surroundings(world, key, object, environment, now))
+            .map(|environment| Surroundings {
+                owned_by: rivals::owner(&older, key, &environment.branch),
+                ..surroundings(world, object, environment, now)
+            })
             .collect(),
         checked: check(object),
         access,
@@ -84,7 +88,6 @@ pub(super) fn gather(
 
 fn surroundings(
     world: &World,
-    key: &ObjectKey,
     object: &PromotionStrategy,
     environment: &Environment,
     now: Now,
@@ -98,48 +101,8 @@ fn surroundings(
         gates: gathered(environment.gates.as_ref(), What::Promote),
         revert_gates: gathered(environment.revert_gates.as_ref(), What::Revert),
         active_gates: active.map(|own| gathered(Some(own), What::Pass)),
-        owned_by: owner_of(world, key, object, &environment.branch),
+        owned_by: None,
     }
-}
-
-/// An older strategy that promotes to the same branch of the same repository, and may. Of one in another
-/// namespace no name is told.
-fn owner_of(
-    world: &World,
-    key: &ObjectKey,
-    object: &PromotionStrategy,
-    branch: &str,
-) -> Option<String> {
-    let age = |object: &PromotionStrategy, key: &ObjectKey| {
-        let created = object.metadata.creation_timestamp.as_ref().map(|it| it.0);
-        (created, key.clone())
-    };
-    let own = age(object, key);
-    let is_older = |it: &ObjectKey, other: &PromotionStrategy| {
-        let mut branches = other.spec.environments.iter();
-        other.metadata.deletion_timestamp.is_none()
-            && !other.spec.suspend
-            && branches.any(|it| it.branch == branch)
-            && age(other, it) < own
-            && self::access(world, it, other) == Access::Ready
-    };
-    let access = super::access_of(key, &object.spec.repo_ref);
-    let owns = |it: &Work| {
-        let other = world.promotion_strategies.get(it.key.borrowed());
-        let other = other.as_ref().and_then(Seen::object);
-        other.is_some_and(|other| {
-            super::access_of(&it.key, &other.spec.repo_ref) == access && is_older(&it.key, other)
-        })
-    };
-    let others = world.interested(&access).into_iter();
-    let others = others.filter(|it| it.kind == Kind::PromotionStrategy && it.key != *key);
-    let older = others.filter(owns);
-    let older = older.map(|it| (it.key.namespace != key.namespace, it.key));
-    let (is_elsewhere, oldest) = older.min()?;
-    Some(match is_elsewhere {
-        true => "of another namespace".to_owned(),
-        false => oldest.to_string(),
-    })
 }
 
 /// Whether an object of that name names the same access as the strategy.
@@ -195,4 +158,51 @@ fn seen_kustomizations(
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::json;
+    use sluice_core::time::clock::Trust;
+
+    use sluice_crds::flux::FluxObject;
+
+    use super::*;
+    use crate::observe::cache::Seen;
+    use crate::observe::world::Standing;
+
+    /// What a check says of a Kustomization has its revision in it.
+    #[test]
+    fn kustomizations_of_other_namespaces_are_not_told_where_that_is_switched_off() {
+        let object: PromotionStrategy = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
+            "metadata": {"namespace": "apps", "name": "shop"},
+            "spec": {
+                "repoRef": {"name": "shop"}, "environments": [{"branch": "env/prod"}],
+                "activeCommitStatuses": [{"key": "flux", "flux": {"kustomizations": [
+                    {"name": "own"}, {"name": "other", "namespace": "flux-system"},
+                ]}}],
+            },
+        }))
+        .unwrap();
+        let other: FluxObject = serde_json::from_value(json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": "flux-system", "name": "other"},
+            "status": {"lastAppliedRevision": "main@sha1:1"},
+        }))
+        .unwrap();
+        for crosses in [false, true] {
+            let standing = Standing {
+                trust: Trust::Good,
+                identity: Identity::Verified,
+            };
+            let world = World::new(standing, crosses);
+            let at = ObjectKey::of(&other);
+            let seen = Some(Seen::Object(Arc::new(other.clone())));
+            world.flux.of(KUSTOMIZATION).hold(&at, seen);
+            let seen = seen_kustomizations(&world, &ObjectKey::of(&object), &object);
+            let of = |namespace: &str, name: &str| &seen[&(namespace.into(), name.into())];
+            assert!(matches!(of("apps", "own"), Found::Missing));
+            let other = of("flux-system", "other");
+            assert_eq!(other.object().is_some(), crosses);
+            assert_eq!(matches!(other, Found::Unreadable(_)), !crosses);
+        }
+    }
+}

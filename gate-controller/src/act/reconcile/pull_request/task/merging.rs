@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use sluice_core::delivery::promotion_strategy::KIND;
 use sluice_core::delivery::pull_request::{Outcome, Word};
 use sluice_crds::pipeline::MergeMethod as Method;
 use sluice_forges::{MergeMethod, Sha, Trouble, Undone};
@@ -48,11 +49,14 @@ impl Job<'_> {
             let late = Stopped::new(Word::Changed, "the order to merge it has ended");
             return Ok(Outcome::Held(late.at(self.desk.clock.now())));
         }
-        let method = method.map(|method| match method {
-            Method::Merge => MergeMethod::Merge,
-            Method::Squash => MergeMethod::Squash,
-            Method::Rebase => MergeMethod::Rebase,
-        });
+        let method = match method {
+            Some(Method::Merge) => Some(MergeMethod::Merge),
+            Some(Method::Squash) => Some(MergeMethod::Squash),
+            Some(Method::Rebase) => Some(MergeMethod::Rebase),
+            // What joins histories would be lost.
+            None if self.object.spec.about.kind == KIND => Some(MergeMethod::NoRebase),
+            None => None,
+        };
         // It is asked again after the forge was looked at.
         let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
         let ours = Some(commit).filter(|_| !self.is_followed());

@@ -1,7 +1,6 @@
 //! Who owns a branch.
 
 use serde_json::json;
-use sluice_crds::GitRepositoryAccess;
 
 use super::*;
 use crate::act::reconcile::Reconciled;
@@ -44,7 +43,7 @@ fn strategy(place: (&str, &str), access: (&str, &str), hour: u32) -> PromotionSt
         },
         "spec": {
             "repoRef": {"namespace": access.0, "name": access.1},
-            "environments": [{"branch": "env/prod"}],
+            "environments": [{"branch": "env/test"}, {"branch": "env/prod"}],
         },
     }))
     .unwrap()
@@ -62,7 +61,7 @@ fn hold(world: &World, object: PromotionStrategy) {
 fn owner(world: &World) -> Option<String> {
     let it = strategy(("apps", "it"), ("platform", "shop"), 12);
     let key = ObjectKey::of(&it);
-    owner_of(world, &key, &it, "env/prod")
+    super::owner(&older(world, &key, &it), &key, "env/prod")
 }
 
 #[test]
@@ -99,4 +98,46 @@ fn who_may_not_promote_or_does_not_owns_no_branch() {
     suspended.spec.suspend = true;
     hold(&world, suspended);
     assert_eq!(owner(&world), None);
+}
+
+/// Another access to the same repository is no way around its owner.
+#[test]
+fn a_repository_is_the_same_whatever_its_accesses_are_called() {
+    let world = scene();
+    hold_access(
+        &world,
+        "team",
+        "mine",
+        "https://GIT.example.com/Acme/shop.git/",
+    );
+    hold_access(
+        &world,
+        "team",
+        "other",
+        "https://git.example.com/acme/shop-2",
+    );
+    hold(&world, strategy(("team", "another"), ("team", "other"), 8));
+    assert_eq!(owner(&world), None);
+    hold(&world, strategy(("team", "older"), ("team", "mine"), 9));
+    assert_eq!(owner(&world).as_deref(), Some("of another namespace"));
+}
+
+#[test]
+fn what_becomes_of_an_owner_concerns_those_who_have_its_branches() {
+    let world = scene();
+    hold_access(&world, "team", "mine", "https://git.example.com/acme/shop");
+    let older = strategy(("team", "older"), ("team", "mine"), 9);
+    hold(&world, older.clone());
+    hold(&world, strategy(("apps", "it"), ("platform", "shop"), 12));
+    let mut apart = strategy(("apps", "apart"), ("platform", "shop"), 12);
+    apart.spec.environments.truncate(1);
+    apart.spec.environments[0].branch = "env/dev".to_owned();
+    hold(&world, apart);
+    let sharing = sharing(&world, &ObjectKey::of(&older), &older);
+    let names: Vec<_> = sharing.iter().map(|it| it.key.to_string()).collect();
+    assert_eq!(names, ["apps/it"]);
+    let access = world.accesses.select(|it, _| &*it.name == "shop").remove(0);
+    let same = same_repository(&world, &access.0, &access.1);
+    let names: Vec<_> = same.iter().map(|it| it.key.to_string()).collect();
+    assert_eq!(names, ["team/mine"]);
 }

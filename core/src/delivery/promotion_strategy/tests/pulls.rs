@@ -1,0 +1,78 @@
+//! The pull request of an environment, whatever somebody does at the forge.
+
+use serde_json::json;
+use sluice_crds::promotion_strategy::Arrival;
+
+use super::chain::waiting;
+use super::*;
+
+/// Somebody pushes by force what dev had before, and the same is proposed still.
+#[test]
+fn what_was_merged_and_taken_away_by_force_is_merged_once_more() {
+    let mut play = Play::new();
+    play.spec(|spec| spec["environments"][0]["foreignCommits"] = json!("Overwrite"));
+    play.all_healthy();
+    play.settle();
+    let first = play.repository.head("env/dev");
+    play.hydrate("v2");
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+    play.repository.set("env/dev", &first);
+    play.settle();
+    // The branch may have been listed before the merge.
+    assert_eq!(play.reasons("env/dev"), ["PullRequestPending"]);
+    assert_eq!(
+        play.look().wake,
+        Some(play.now + SignedDuration::from_mins(1))
+    );
+    play.pass(1);
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+    assert_eq!(
+        play.look().wake,
+        Some(play.now + SignedDuration::from_mins(1))
+    );
+    play.pass(1);
+    play.settle();
+    assert_eq!(play.merges.len(), 2);
+    let dev = play.environment("env/dev");
+    assert_eq!(dev.pull_request.as_ref().map(|it| it.n), Some(2));
+    let arrived = dev.active.as_ref().and_then(|it| it.arrived_by);
+    assert_eq!(arrived, Some(Arrival::Promotion));
+}
+
+/// A forge closes the pull request of a branch that is deleted.
+#[test]
+fn what_is_deleted_and_pushed_again_has_a_new_pull_request() {
+    let (mut play, _) = waiting();
+    let head = play.repository.head("env/dev-next");
+    play.repository.remove("env/dev-next");
+    play.pull_request("env/dev").status.as_mut().unwrap().state = Some(PullRequestState::Closed);
+    play.settle();
+    play.repository.set("env/dev-next", &head);
+    play.open.insert("start".to_owned(), true);
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+    let record = play.environment("env/dev").pull_request.clone().unwrap();
+    assert_eq!(record.n, 2);
+}
+
+/// Whether a person has closed it, or the deletion of its branch that nobody saw, is not known.
+#[test]
+fn to_delete_a_pull_request_has_another_one_opened() {
+    let (mut play, _) = waiting();
+    play.pull_request("env/dev").status.as_mut().unwrap().state = Some(PullRequestState::Closed);
+    play.open.insert("start".to_owned(), true);
+    play.settle();
+    let name = play.pull_request("env/dev").metadata.name.clone().unwrap();
+    let remedy = format!("delete the PullRequest {name}, ");
+    assert!(
+        play.message("env/dev").contains(&remedy),
+        "{}",
+        play.message("env/dev")
+    );
+    play.pull_requests
+        .retain(|it| it.metadata.name.as_ref() != Some(&name));
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+}

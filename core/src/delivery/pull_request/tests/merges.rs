@@ -1,0 +1,98 @@
+//! What becomes of a merge that is sent, and what is done before one can be.
+
+use super::followed::{LATE, admitted, look, open_it, ordered, says_of, scene, seen};
+use super::*;
+
+/// What only a person can change is tried ever more rarely, until there is another commit.
+#[test]
+fn a_merge_that_the_forge_refuses_is_put_off() {
+    let mut scene = admitted();
+    scene.owner = ordered(COMMIT);
+    let merge = scene.task().unwrap();
+    let put_off = |scene: &Scene| {
+        let status = scene.status();
+        let until = status
+            .next_merge_at
+            .map(|at| at.0.duration_since(scene.now));
+        (status.refusals, until.map(|it| it.as_secs()))
+    };
+    scene.over(merge.clone(), Outcome::Held(failure(Word::NotYet)));
+    assert_eq!(put_off(&scene), (None, None));
+    for (refusals, seconds) in [(1, 80), (2, 160), (3, 320), (4, 640), (5, 900), (6, 900)] {
+        scene.over(merge.clone(), Outcome::Held(failure(Word::NotMergeable)));
+        assert_eq!(put_off(&scene), (Some(refusals), Some(seconds)));
+    }
+    // Why is told although nothing is ordered meanwhile.
+    scene.owner = says_of(MergeGate::Success, COMMIT);
+    scene.task();
+    assert_eq!(scene.status().outcome.as_deref(), Some("NotMergeable"));
+    scene.over(look(false), seen(COMMIT));
+    assert_eq!(put_off(&scene), (Some(6), Some(900)));
+    scene.over(look(false), seen(LATE));
+    assert_eq!(put_off(&scene), (None, None));
+}
+
+/// It is in the status before the forge is asked, and until it is known that nothing comes of it.
+#[test]
+fn a_merge_that_may_have_been_sent_is_in_the_status() {
+    let sent = |scene: &Scene| scene.status().merge_sent.map(|sent| sent.head_sha);
+    let begun = || {
+        let mut scene = admitted();
+        scene.owner = ordered(COMMIT);
+        assert_eq!(sent(&scene), None);
+        let task = scene.task().unwrap();
+        assert!(matches!(task, Task::Merge { .. }), "{task:?}");
+        assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+        scene.owner = says_of(MergeGate::Pending, COMMIT);
+        (scene, task)
+    };
+    for refused in [
+        Outcome::Held(failure(Word::NotMergeable)),
+        Outcome::Failed(failure(Word::NoRight)),
+        Outcome::Seen(pull(), Fate::Closed),
+    ] {
+        let (mut scene, merge) = begun();
+        scene.over(merge, refused);
+        assert_eq!(sent(&scene), None);
+    }
+    for unknown in [Outcome::Failed(failure(Word::Unanswered)), seen(COMMIT)] {
+        let (mut scene, merge) = begun();
+        scene.over(merge, unknown);
+        assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+        for (second, is_there) in [(120, true), (121, false)] {
+            scene.now = after(second);
+            scene.over(look(false), seen(COMMIT));
+            assert_eq!(sent(&scene).is_some(), is_there);
+        }
+    }
+    let (mut scene, merge) = begun();
+    scene.over(merge, merged());
+    assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+}
+
+/// After a revert the target branch has all commits of what is proposed. Some forges open nothing then.
+#[test]
+fn what_has_nothing_to_merge_is_joined_before_it_is_opened() {
+    let joining = Joining {
+        head: COMMIT.to_owned(),
+        active: OTHER.to_owned(),
+        tree: "e".repeat(40),
+        at: noon(),
+    };
+    let mut scene = scene();
+    scene.owner.as_mut().unwrap().join = Some(joining.clone());
+    let (join, empty) = (Task::Join(joining), || {
+        Outcome::Failed(failure(Word::NothingToMerge))
+    });
+    // It is opened where the forge does.
+    assert_eq!(scene.task(), Some(open_it()));
+    scene.is_owner_current = false;
+    assert_eq!(scene.over(open_it(), empty()), None);
+    scene.is_owner_current = true;
+    assert_eq!(scene.task(), Some(join.clone()));
+    assert_eq!(scene.over(join, Outcome::Done), Some(open_it()));
+    assert_eq!(scene.status().attempts, None);
+    // It is joined once.
+    assert_eq!(scene.over(open_it(), empty()), None);
+    assert_eq!(scene.wake(), Some(after(10)));
+}
