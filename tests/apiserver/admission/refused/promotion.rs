@@ -27,7 +27,7 @@ const ACCESSES: &[Mistake] = &[
     ("{interval: soon}", "spec.interval", "should match", "="),
     ("{webhook: {}}", "spec.webhook.secretRef", "Required value", "="),
     ("{webhook: {secretRef: {name: A}}}", "spec.webhook.secretRef.name", "should match", "="),
-    ("{webhook: {secretRef: {name: a}}}", "spec.webhook", "must not be what opens the repository", "spec.webhook.secretRef"),
+    ("{webhook: {secretRef: {name: shop-push}}}", "spec.webhook", "must not be what opens the repository", "spec.webhook.secretRef"),
     ("{provider: github, githubApp: {appID: 1}}", "spec.githubApp.installationID", "Required value", "="),
     ("{allow: [{namespaces: [a]}]}", "spec.allow[0].branches", "Required value", "="),
     ("{allow: [{namespaces: [], branches: [a]}]}", "spec.allow[0].namespaces", "at least 1 items", "="),
