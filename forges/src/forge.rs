@@ -242,6 +242,19 @@ impl Forge {
         on_each!(self, it => it.merge(number, (head, base), method, may).await)
     }
 
+    /// The method of a merge for which none is asked, where the repository says it. None: the forge chooses when
+    /// it merges.
+    ///
+    /// # Errors
+    /// The forge does not say.
+    pub async fn usual_method(&self) -> Result<Option<MergeMethod>, ForgeError> {
+        match &self.kind {
+            Kind::GitHub(it) => Ok(Some(it.usual_method().await?)),
+            Kind::Gitea(it) => it.usual_method().await,
+            Kind::GitLab(_) | Kind::BitbucketServer(_) => Ok(None),
+        }
+    }
+
     /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set
     /// it only where it changes.
     ///

@@ -271,6 +271,12 @@ impl Gitea {
         }
     }
 
+    pub(crate) async fn usual_method(&self) -> Result<Option<MergeMethod>, ForgeError> {
+        let call = self.0.call("read how pull requests are merged");
+        let usual: RepositoryShape = call.get("", &[], Missing::Pull).await?;
+        Ok(usual.method())
+    }
+
     pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
         let call = self.0.call("read a commit");
         Ok(read_commit(&call, commit).await?.map(CommitShape::read))

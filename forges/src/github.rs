@@ -265,13 +265,10 @@ impl GitHub {
             Err(trouble) => return call.undone(trouble),
         }
         let method = match method {
-            Some(method) => name(method),
-            None => {
-                let repository: Repository = call.get("", &[], Missing::Pull).await?;
-                repository.method()
-            }
+            Some(method) => method,
+            None => usual_method(&call).await?,
         };
-        let body = json!({"sha": head.as_str(), "merge_method": method});
+        let body = json!({"sha": head.as_str(), "merge_method": name(method)});
         let path = format!("/pulls/{number}/merge");
         let until = call.until(may)?;
         let reply = call.send(Method::Put, &path, &body, until).await?;
@@ -282,6 +279,10 @@ impl GitHub {
             405 => call.undone(Trouble::NotMergeable(call.words(&reply))),
             _ => call.done(&reply),
         }
+    }
+
+    pub(crate) async fn usual_method(&self) -> Result<MergeMethod, ForgeError> {
+        usual_method(&self.0.call("read how pull requests are merged")).await
     }
 
     pub(crate) async fn read_commit(&self, commit: &Sha) -> Result<Option<Seen>, ForgeError> {
@@ -313,6 +314,11 @@ async fn head(call: &Call<'_>, branch: &Branch) -> Result<Option<Sha>, ForgeErro
     let path = format!("/git/ref/heads/{}", encoded_path(branch.as_str()));
     let found: Option<Reference> = call.find(&path, &[]).await?;
     Ok(found.map(|found| found.object.sha))
+}
+
+async fn usual_method(call: &Call<'_>) -> Result<MergeMethod, ForgeError> {
+    let repository: Repository = call.get("", &[], Missing::Pull).await?;
+    Ok(repository.method())
 }
 
 async fn pull(call: &Call<'_>, number: u64) -> Result<Option<Pull>, ForgeError> {

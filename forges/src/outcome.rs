@@ -58,7 +58,9 @@ pub enum Trouble {
     )]
     NoRepository,
     /// The repository was renamed, or belongs to another owner now.
-    #[error("the repository has another address now; write that address into the URL")]
+    #[error(
+        "the repository has another address now; write that address into the URL (a GitRepositoryAccess is created again with it)"
+    )]
     Moved,
     /// Too many requests were sent with this token.
     #[error("its rate limit is reached{0}")]

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use crate::call::Call;
 use crate::names::Sha;
 use crate::outcome::{ForgeError, Trouble};
-use crate::pulls::{Commit, Mergeable, Pull, PullState};
+use crate::pulls::{Commit, MergeMethod, Mergeable, Pull, PullState};
 
 /// The references that begin with a name.
 #[derive(Deserialize)]
@@ -76,9 +76,38 @@ pub(super) struct Object {
     pub(super) sha: Sha,
 }
 
+/// Which methods are allowed is said to those who may push.
 #[derive(Deserialize)]
 pub(super) struct RepositoryShape {
     pub(super) default_merge_style: String,
+    #[serde(default)]
+    allow_merge_commits: bool,
+    #[serde(default)]
+    allow_squash_merge: bool,
+    #[serde(default)]
+    allow_rebase: bool,
+    #[serde(default)]
+    allow_rebase_explicit: bool,
+}
+
+impl RepositoryShape {
+    /// The preferred method, or where that is not allowed the first that is. None: another one is preferred.
+    pub(super) fn method(&self) -> Option<MergeMethod> {
+        let methods = [
+            ("merge", self.allow_merge_commits, MergeMethod::Merge),
+            ("squash", self.allow_squash_merge, MergeMethod::Squash),
+            ("rebase", self.allow_rebase, MergeMethod::Rebase),
+            (
+                "rebase-merge",
+                self.allow_rebase_explicit,
+                MergeMethod::Rebase,
+            ),
+        ];
+        let preferred = methods.iter().find(|it| it.0 == self.default_merge_style)?;
+        let first = || methods.iter().find(|it| it.1);
+        let found = Some(preferred).filter(|it| it.1).or_else(first)?;
+        Some(found.2)
+    }
 }
 
 #[derive(Deserialize)]

@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::name;
 use crate::names::Sha;
 use crate::pulls::{Commit as Seen, MergeMethod, Mergeable, Pull, PullState};
 
@@ -98,7 +97,7 @@ pub(super) struct Repository {
 
 impl Repository {
     /// The first method that is allowed.
-    pub(super) fn method(&self) -> &'static str {
+    pub(super) fn method(&self) -> MergeMethod {
         let methods = [
             (self.allow_merge_commit, MergeMethod::Merge),
             (self.allow_squash_merge, MergeMethod::Squash),
@@ -107,7 +106,7 @@ impl Repository {
         let allowed = methods
             .into_iter()
             .find(|(allowed, _)| *allowed == Some(true));
-        name(allowed.map_or(MergeMethod::Merge, |(_, method)| method))
+        allowed.map_or(MergeMethod::Merge, |(_, method)| method)
     }
 }
 

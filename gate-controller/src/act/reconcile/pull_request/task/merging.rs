@@ -10,6 +10,15 @@ use tokio::time::Instant;
 
 use super::{Job, Stopped};
 
+/// Where histories were joined, a rebase merges other files than were proposed. So nobody gets it unasked.
+fn rebases() -> Stopped {
+    Stopped::new(
+        Word::NotMergeable,
+        "the repository merges by a rebase, which cannot join two histories; write mergeMethod: rebase into the \
+         environment, or let the repository merge by another method",
+    )
+}
+
 impl Job<'_> {
     /// What holds one back whose branch somebody else pushes to, and was not known yet when its merge was
     /// ordered: it is a draft by now, or has the label.
@@ -46,11 +55,18 @@ impl Job<'_> {
             let late = Stopped::new(Word::Changed, "the order to merge it has ended");
             return Ok(Outcome::Held(late.at(self.desk.clock.now())));
         }
-        let method = method.map(|method| match method {
-            Method::Merge => MergeMethod::Merge,
-            Method::Squash => MergeMethod::Squash,
-            Method::Rebase => MergeMethod::Rebase,
-        });
+        let method = match method {
+            Some(Method::Merge) => Some(MergeMethod::Merge),
+            Some(Method::Squash) => Some(MergeMethod::Squash),
+            Some(Method::Rebase) => Some(MergeMethod::Rebase),
+            None if self.is_followed() => match self.forge().usual_method().await? {
+                Some(MergeMethod::Rebase) => {
+                    return Ok(Outcome::Held(rebases().at(self.desk.clock.now())));
+                }
+                usual => usual,
+            },
+            None => None,
+        };
         // It is asked again after the forge was looked at.
         let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
         let ours = Some(commit).filter(|_| !self.is_followed());
