@@ -60,7 +60,28 @@ async fn a_repository_that_only_squashes_says_so() {
         .merge(pull.number, &commit, Some(MergeMethod::Merge))
         .await;
     assert!(matches!(act, Err(Trouble::NotMergeable(_))), "{act:?}");
+    let squashes = Ok(Some(MergeMethod::Squash));
+    assert_eq!(scene.forge.usual_method().await, squashes);
     assert_eq!(scene.merge(pull.number, &commit, None).await, Ok(()));
+}
+
+/// What is preferred need not be allowed.
+#[tokio::test]
+async fn a_repository_says_how_it_usually_merges() {
+    let scene = Scene::new("usually").await;
+    let usual = async || scene.forge.usual_method().await;
+    assert_eq!(usual().await, Ok(Some(MergeMethod::Merge)));
+    let rules = json!({
+        "allow_merge_commits": false, "allow_squash_merge": false, "allow_rebase": true,
+        "allow_rebase_explicit": false, "default_merge_style": "merge",
+    });
+    scene.ask(Method::PATCH, "", rules).await.unwrap();
+    assert_eq!(usual().await, Ok(Some(MergeMethod::Rebase)));
+    let rules = json!({
+        "allow_fast_forward_only_merge": true, "default_merge_style": "fast-forward-only",
+    });
+    scene.ask(Method::PATCH, "", rules).await.unwrap();
+    assert_eq!(usual().await, Ok(None));
 }
 
 #[tokio::test]

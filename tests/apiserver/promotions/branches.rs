@@ -305,7 +305,7 @@ impl Branches {
         check: impl Fn(&EnvironmentStatus) -> bool,
     ) -> Result<EnvironmentStatus> {
         let passing = async {
-            poll(DEADLINE, "the end", async || {
+            poll(DEADLINE * 2, "the end", async || {
                 self.clock.put_forward(STEP);
                 Err::<(), _>("time passes")
             })

@@ -67,13 +67,14 @@ async fn a_forge_that_never_answers_delays_neither_gates_nor_another_repository(
     })
     .await?;
 
-    gate(&scene, scene.now() + 20.seconds()).await?;
+    gate(&scene, scene.now() + 5.minutes()).await?;
     gate_is(&scene, State::Closed).await?;
     let dry = scene.hydrate("2").await?;
     scene
         .says("env/dev", "to be merged", |it| is_at(it, &dry))
         .await?;
-    scene.pass();
+    // Five minutes and more.
+    (0..30).for_each(|_| scene.pass());
     gate_is(&scene, State::Open).await?;
 
     // Nothing has come back to any of the others.

@@ -125,7 +125,12 @@ async fn one_list_does_for_five_hundred_strategies_and_none_for_who_stands_by() 
             anyhow::Ok(())
         })
         .await?;
-        assert_eq!(lists(), first + round);
+        // One may have been under way.
+        let more = lists() - first;
+        ensure!(
+            (round..=round + 1).contains(&more),
+            "{more} lists in {round} rounds"
+        );
     }
     controller.stop().await;
     Ok(())
