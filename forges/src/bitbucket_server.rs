@@ -279,8 +279,10 @@ impl BitbucketServer {
             Some(MergeMethod::NoRebase) => {
                 let path = "/settings/pull-requests";
                 let settings: SettingsShape = call.get(path, &[], Missing::Pull).await?;
-                if let Some(strategy) = settings.without_rebase() {
-                    body["strategyId"] = strategy.into();
+                match settings.without_rebase() {
+                    Ok(Some(strategy)) => body["strategyId"] = strategy.into(),
+                    Ok(None) => {}
+                    Err(trouble) => return call.undone(trouble),
                 }
             }
         }

@@ -255,7 +255,10 @@ impl Gitea {
                 let usual: RepositoryShape = call.get("", &[], Missing::Pull).await?;
                 match method {
                     None => usual.default_merge_style,
-                    Some(_) => usual.without_rebase(),
+                    Some(_) => match usual.without_rebase() {
+                        Ok(style) => style,
+                        Err(trouble) => return call.undone(trouble),
+                    },
                 }
             }
         };

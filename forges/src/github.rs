@@ -271,7 +271,10 @@ impl GitHub {
             Some(MergeMethod::Rebase) => "rebase",
             None | Some(MergeMethod::NoRebase) => {
                 let repository: Repository = call.get("", &[], Missing::Pull).await?;
-                repository.method()
+                match repository.method() {
+                    "rebase" if method.is_some() => return call.undone(Trouble::OnlyRebases),
+                    allowed => allowed,
+                }
             }
         };
         let body = json!({"sha": head.as_str(), "merge_method": method});

@@ -58,7 +58,9 @@ pub enum Trouble {
     )]
     NoRepository,
     /// The repository was renamed, or belongs to another owner now.
-    #[error("the repository has another address now; write that address into the URL")]
+    #[error(
+        "the repository has another address now; write that address into the URL (a GitRepositoryAccess is created again with it)"
+    )]
     Moved,
     /// Too many requests were sent with this token.
     #[error("its rate limit is reached{0}")]
@@ -124,6 +126,12 @@ pub enum Trouble {
         "the forge does not let a single pull request choose this method; leave the method out"
     )]
     NoSuchMethod,
+    /// The repository allows rebases alone, and none may be made.
+    #[error(
+        "the repository merges by rebases alone, which lose how histories were joined; write mergeMethod: rebase \
+         into the environment, or let the repository merge by another method"
+    )]
+    OnlyRebases,
     /// Another refusal, with its status.
     #[error("it refuses (status {0}){1}")]
     Refused(u16, Words),
@@ -270,6 +278,7 @@ impl Trouble {
             | Self::Conflict
             | Self::NotMergeable(_)
             | Self::NoSuchMethod
+            | Self::OnlyRebases
             | Self::Refused(..)
             | Self::PushRefused(_)
             | Self::BranchMoved

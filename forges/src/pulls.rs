@@ -126,8 +126,7 @@ pub enum MergeMethod {
     Squash,
     /// Its commits again, on top of the base.
     Rebase,
-    /// As the repository prefers, but not [`MergeMethod::Rebase`] as long as it allows another one: that loses
-    /// which commits were joined.
+    /// As the repository prefers, but never [`MergeMethod::Rebase`]: that loses which commits were joined.
     NoRebase,
 }
 

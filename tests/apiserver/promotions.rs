@@ -9,6 +9,10 @@ use self::branches::Branches;
 
 mod branches;
 mod commit_statuses;
+mod dead_forge;
+mod histories;
+mod kinds;
+mod people;
 
 fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
     let active = environment.active.as_ref();
@@ -200,26 +204,6 @@ async fn an_environment_goes_back_and_gets_the_fix() -> Result<()> {
         scene.file("env/dev-next").await?
     );
     scene.rests().await?;
-    controller.stop().await;
-    Ok(())
-}
-
-/// Each promotion is exactly what was hydrated, although no commit of it is in the environment.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_repository_that_squashes_gets_one_promotion_after_another() -> Result<()> {
-    let scene = Branches::open("promotions-squash", json!({})).await?;
-    scene.only_squashes().await?;
-    let controller = scene.start().await?;
-    for version in ["2", "3", "4", "5"] {
-        let dry = scene.hydrate(version).await?;
-        scene
-            .says("env/dev", "to be merged", |it| is_at(it, &dry))
-            .await?;
-        assert_eq!(
-            scene.file("env/dev").await?,
-            scene.file("env/dev-next").await?
-        );
-    }
     controller.stop().await;
     Ok(())
 }

@@ -23,7 +23,9 @@ use sluice_tests::{poll, status};
 
 use crate::stage::{DEADLINE, Stage};
 
-/// The repository, the access and the strategy, which is not there.
+mod many;
+
+/// The access and the strategy, which is not there.
 const NAME: &str = "repositories";
 
 /// A repository behind a line, and an access to it.

@@ -1,10 +1,12 @@
 //! Promotion by branches with the real Flux and a real Gitea: an environment is healthy when the
-//! Kustomization that applies its branch is ready with the very commit.
+//! Kustomization that applies its branch is ready with the very commit, as this cluster sees it, or as Flux has
+//! written it to the forge.
 
 use anyhow::{Context, Result, ensure};
 use jiff::SignedDuration;
 use kube::Api;
-use serde_json::json;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus};
 use sluice_crds::{PromotionStrategy, PromotionStrategyStatus};
 use sluice_tests::gitea::{OWNER, gitea};
@@ -24,8 +26,9 @@ struct Shop {
 }
 
 impl Shop {
-    async fn open() -> Result<Self> {
-        let stage = Stage::new("branches", NOW).await?;
+    /// `check`: how it is known whether an environment is healthy, besides the key.
+    async fn open(word: &str, check: impl Fn(&str) -> Value) -> Result<Self> {
+        let stage = Stage::new(word, NOW).await?;
         let gitea = gitea().await?;
         let repository = stage.namespace().to_owned();
         let first = app("app", "one");
@@ -63,8 +66,9 @@ impl Shop {
         });
         stage.apply(&access.to_string()).await?;
         let environments = ENVIRONMENTS.map(|branch| {
-            let flux = json!({"kustomizations": [{"name": name(branch)}]});
-            json!({"branch": branch, "activeCommitStatuses": [{"key": "flux", "flux": flux}]})
+            let mut check = check(name(branch));
+            check["key"] = "flux".into();
+            json!({"branch": branch, "activeCommitStatuses": [check]})
         });
         let strategy = json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
@@ -102,6 +106,15 @@ impl Shop {
         Ok(())
     }
 
+    /// Somebody suspends the Kustomization of an environment, or resumes it.
+    async fn suspend(&self, branch: &str, is: bool) -> Result<()> {
+        let patch = Patch::Merge(json!({"spec": {"suspend": is}}));
+        let kustomizations = self.stage.api("Kustomization")?;
+        let params = PatchParams::default();
+        kustomizations.patch(name(branch), &params, &patch).await?;
+        Ok(())
+    }
+
     async fn hydrate(&self, version: &str, file: &str) -> Result<String> {
         self.hydrator.hydrate(version, (FILE, file)).await
     }
@@ -122,7 +135,8 @@ fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_is_healthy_when_flux_is_ready_with_its_commit() -> Result<()> {
-    let shop = Shop::open().await?;
+    let by_flux = |name: &str| json!({"flux": {"kustomizations": [{"name": name}]}});
+    let shop = Shop::open("branches", by_flux).await?;
     let controller = shop.stage.start_with_egress().await?;
     let healthy = |it: &EnvironmentStatus| it.state == EnvironmentState::UpToDate;
     for branch in ENVIRONMENTS {
@@ -142,6 +156,27 @@ async fn an_environment_is_healthy_when_flux_is_ready_with_its_commit() -> Resul
     shop.fetch("env/test").await?;
     shop.says("env/test", "to be healthy", healthy).await?;
 
+    // A Kustomization that is suspended proves nothing, although it is ready with the very commit.
+    shop.suspend("env/dev", true).await?;
+    let is_suspended = |it: &EnvironmentStatus| {
+        let mut said = it
+            .checks
+            .iter()
+            .filter_map(|check| check.message.as_deref());
+        it.state == EnvironmentState::Verifying && said.any(|it| it.ends_with("is suspended"))
+    };
+    shop.says("env/dev", "to be suspended", is_suspended)
+        .await?;
+    let three = shop.hydrate("three", &app("app", "three")).await?;
+    shop.says("env/dev", "to have it", |it| is_at(it, &three))
+        .await?;
+    shop.fetch("env/dev").await?;
+    shop.says("env/test", "to wait for Flux", waits).await?;
+    shop.suspend("env/dev", false).await?;
+    shop.says("env/test", "to have it", |it| is_at(it, &three))
+        .await?;
+    shop.fetch("env/test").await?;
+
     // What Flux cannot apply goes no further, and its fix does.
     let broken = shop.hydrate("broken", "kind: Nonsense").await?;
     shop.says("env/dev", "to have it", |it| is_at(it, &broken))
@@ -153,12 +188,48 @@ async fn an_environment_is_healthy_when_flux_is_ready_with_its_commit() -> Resul
     .await?;
     let fails = |it: &EnvironmentStatus| it.reason.as_deref() == Some("CheckFailed");
     shop.says("env/test", "to be held back", fails).await?;
-    let fix = shop.hydrate("fix", &app("app", "three")).await?;
+    let fix = shop.hydrate("fix", &app("app", "four")).await?;
     shop.says("env/dev", "to have the fix", |it| is_at(it, &fix))
         .await?;
     shop.fetch("env/dev").await?;
     shop.says("env/test", "to have the fix", |it| is_at(it, &fix))
         .await?;
+    controller.stop().await;
+    Ok(())
+}
+
+/// The cluster is another one, as far as the strategy knows: Flux itself tells the forge.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_environment_is_healthy_when_flux_tells_the_forge() -> Result<()> {
+    let by_forge = |name: &str| json!({"forge": format!("kustomization/{name}/eu")});
+    let shop = Shop::open("branches-forge", by_forge).await?;
+    let (stage, gitea) = (&shop.stage, gitea().await?);
+    let provider = json!({
+        "type": "gitea", "address": gitea.url(OWNER, stage.namespace()),
+        "secretRef": {"name": "git-token"}, "certSecretRef": {"name": "git"},
+        "commitStatusExpr": "'kustomization/' + event.involvedObject.name + '/eu'",
+    });
+    stage.put("Provider", "forge", provider).await?;
+    let alert = json!({
+        "providerRef": {"name": "forge"},
+        "eventSources": [{"kind": "Kustomization", "name": "*"}],
+    });
+    stage.put("Alert", "forge", alert).await?;
+    let controller = stage.start_with_egress().await?;
+    let two = shop.hydrate("two", &app("app", "two")).await?;
+    shop.says("env/dev", "to have it", |it| is_at(it, &two))
+        .await?;
+    let waits = |it: &EnvironmentStatus| it.reason.as_deref() == Some("CheckMissing");
+    shop.says("env/test", "to wait for Flux", waits).await?;
+    shop.fetch("env/dev").await?;
+    shop.says("env/test", "to have it", |it| is_at(it, &two))
+        .await?;
+    let broken = shop.hydrate("broken", "kind: Nonsense").await?;
+    shop.says("env/dev", "to have it", |it| is_at(it, &broken))
+        .await?;
+    shop.fetch("env/dev").await?;
+    let fails = |it: &EnvironmentStatus| it.reason.as_deref() == Some("CheckFailed");
+    shop.says("env/test", "to be held back", fails).await?;
     controller.stop().await;
     Ok(())
 }

@@ -63,6 +63,24 @@ async fn a_repository_that_only_squashes_says_so() {
     assert_eq!(scene.merge(pull.number, &commit, None).await, Ok(()));
 }
 
+/// What is preferred need not be allowed.
+#[tokio::test]
+async fn a_repository_that_only_rebases_is_not_merged_unless_that_is_asked_for() {
+    let scene = Scene::new("rebase-only").await;
+    let rules = json!({
+        "allow_merge_commits": false, "allow_squash_merge": false, "allow_rebase": true,
+        "allow_rebase_explicit": false, "default_merge_style": "merge",
+    });
+    scene.ask(Method::PATCH, "", rules).await.unwrap();
+    let (commit, pull) = scene.pull("next", b"version: 2\n").await;
+    let merge = async |method| scene.merge(pull.number, &commit, Some(method)).await;
+    assert_eq!(
+        merge(MergeMethod::NoRebase).await,
+        Err(Trouble::OnlyRebases)
+    );
+    assert_eq!(merge(MergeMethod::Rebase).await, Ok(()));
+}
+
 #[tokio::test]
 async fn a_repository_that_prefers_rebases_is_merged_without_one_if_that_is_asked_for() {
     let scene = Scene::new("rebases").await;

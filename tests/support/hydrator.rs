@@ -51,6 +51,11 @@ impl Hydrator {
         Ok(hydrator)
     }
 
+    /// The repository has another name now.
+    pub fn renamed(&mut self, name: &str) {
+        name.clone_into(&mut self.repository);
+    }
+
     /// What the owner of the repository does: a path such as `/pulls/1`.
     ///
     /// # Errors

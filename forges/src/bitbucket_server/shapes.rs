@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::names::Sha;
+use crate::outcome::Trouble;
 use crate::pulls::{Commit as Seen, Mergeable, Pull, PullState};
 
 /// What the full names of branches begin with.
@@ -132,19 +133,20 @@ struct Strategy {
 }
 
 impl SettingsShape {
-    /// The strategy that is to be asked for so that no commits are made again. None: that of the repository is
-    /// one, or there is no other.
-    pub(super) fn without_rebase(self) -> Option<String> {
+    /// The strategy that is to be asked for so that no commits are made again. None: that of the repository does
+    /// not.
+    pub(super) fn without_rebase(self) -> Result<Option<String>, Trouble> {
         let rebases = |it: &Strategy| it.id.starts_with("rebase");
         let MergeConfig {
             default_strategy,
             strategies,
         } = self.merge_config;
-        let mut others = strategies
-            .into_iter()
-            .filter(|it| it.enabled && !rebases(it));
-        let other = others.next().filter(|_| rebases(&default_strategy))?;
-        Some(other.id)
+        if !rebases(&default_strategy) {
+            return Ok(None);
+        }
+        let mut all = strategies.into_iter();
+        let other = all.find(|it| it.enabled && !rebases(it));
+        other.map_or(Err(Trouble::OnlyRebases), |it| Ok(Some(it.id)))
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) struct Object {
     pub(super) sha: Sha,
 }
 
+/// Which methods are allowed is said to those who may push.
 #[derive(Deserialize)]
 pub(super) struct RepositoryShape {
     pub(super) default_merge_style: String,
@@ -83,17 +84,24 @@ pub(super) struct RepositoryShape {
     allow_merge_commits: bool,
     #[serde(default)]
     allow_squash_merge: bool,
+    #[serde(default)]
+    allow_fast_forward_only_merge: bool,
 }
 
 impl RepositoryShape {
-    /// The style that it prefers among those that make no commits again, if it allows one.
-    pub(super) fn without_rebase(self) -> String {
-        match self.default_merge_style.as_str() {
-            "merge" | "squash" => self.default_merge_style,
-            _ if self.allow_merge_commits => "merge".to_owned(),
-            _ if self.allow_squash_merge => "squash".to_owned(),
-            _ => self.default_merge_style,
-        }
+    /// The style that it prefers, or else the first that it allows, among those that make no commits again.
+    pub(super) fn without_rebase(self) -> Result<String, Trouble> {
+        let styles = [
+            ("merge", self.allow_merge_commits),
+            ("squash", self.allow_squash_merge),
+            ("fast-forward-only", self.allow_fast_forward_only_merge),
+        ];
+        let allowed = || styles.iter().filter(|(_, allowed)| *allowed);
+        let preferred = allowed().find(|(style, _)| *style == self.default_merge_style);
+        let found = preferred.or_else(|| allowed().next());
+        found.map_or(Err(Trouble::OnlyRebases), |(style, _)| {
+            Ok((*style).to_owned())
+        })
     }
 }
 

@@ -33,6 +33,31 @@ fn pull_request() -> Value {
     })
 }
 
+/// One that brings what is proposed into an environment, and one that brings it back.
+fn of_a_strategy(n: i64) -> Value {
+    let (name, branch) = (format!("shop-717d96ab-{n}"), format!("sluice/revert-{n}"));
+    let change = json!({"tree": {
+        "of": "7f3a".repeat(10), "parent": "b5d8".repeat(10), "message": "Back\n", "date": 1_000,
+    }});
+    let mut object = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PullRequest", "metadata": {"name": name},
+        "spec": {
+            "repository": {"repoRef": {"name": "shop"}},
+            "sourceBranch": "env/prod-next", "targetBranch": "env/prod",
+            "title": "Promote b5d8b5d8b5d8 to env/prod",
+            "about": {
+                "kind": "PromotionStrategy", "name": "shop", "environment": "env/prod",
+                "run": n, "key": "3f9a1c2b7d4e",
+            },
+        },
+    });
+    if n > 1 {
+        object["spec"]["sourceBranch"] = branch.into();
+        object["spec"]["change"] = change;
+    }
+    object
+}
+
 async fn pull_requests(scene: &Scene, user: &str) -> Result<Api<PullRequest>> {
     let client = scene.cluster().client_for(user).await?;
     Ok(Api::namespaced(client, scene.namespace()))
@@ -55,9 +80,13 @@ async fn the_controller_alone_writes_and_deletes_pull_requests() -> Result<()> {
         other.metadata.name = Some("mine".to_owned());
         let words = format!(
             "spec: a PullRequest is written by the controller alone, and \"{user}\" is not it; write a \
-             Pipeline"
+             Pipeline or a PromotionStrategy"
         );
         refused_by(POLICY, theirs.add(&other).await, &words)?;
+        for n in [1, 2] {
+            let other = serde_json::from_value(of_a_strategy(n))?;
+            refused_by(POLICY, theirs.add(&other).await, &words)?;
+        }
         for spec in [
             json!({"suspend": true}),
             json!({"close": "no"}),

@@ -143,6 +143,13 @@ async fn the_controller_alone_writes_their_statuses() -> Result<()> {
     scene.wait_until_may("editor", "override").await?;
     let lie = json!({"status": {"observedGeneration": 7}});
     let words = "status: is written by the controller alone, and \"editor\" is not it";
+    let order = json!({
+        "key": "3f9a1c2b7d4e", "pullRequest": "shop-717d96ab-1", "headSHA": "7f3a".repeat(10),
+        "at": "2026-11-20T12:00:00Z", "notAfter": "2026-11-20T12:01:00Z",
+    });
+    let order = json!({"status": {"environments": [{
+        "branch": "env/prod", "state": "Merging", "gate": "success", "order": order,
+    }]}});
     let all = |client, plural: &str, kind: &str| -> Api<DynamicObject> {
         let gvk = GroupVersionKind::gvk(sluice_crds::GROUP, "v1alpha1", kind);
         let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
@@ -159,6 +166,12 @@ async fn the_controller_alone_writes_their_statuses() -> Result<()> {
         refused_by("sluice-status-writers", answer, words)?;
         let own = all(scene.cluster().client_for(CONTROLLER).await?, plural, kind);
         own.merge_status("shop", &lie).await?;
+        if kind == "PromotionStrategy" {
+            // What would be merged.
+            let answer = theirs.merge_status("shop", &order).await;
+            refused_by("sluice-status-writers", answer, words)?;
+            own.merge_status("shop", &order).await?;
+        }
     }
     let theirs = reverts(&scene, "editor").await?;
     theirs.add(&revert("back", "editor")?).await?;

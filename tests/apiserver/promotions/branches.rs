@@ -1,17 +1,22 @@
 //! A repository with three environments in a real Gitea, and a strategy for it. The hydrator is played.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use gate_controller::observe::clock::Clock;
 use http::Method;
-use kube::Api;
+use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
 use sluice_crds::{
-    CommitStatus, GitRepositoryAccess, PromotionStrategy, PromotionStrategyStatus, PullRequest,
-    RevertCommit,
+    CommitStatus, Gate, GitRepositoryAccess, PromotionStrategy, PromotionStrategyStatus,
+    PullRequest, RevertCommit,
 };
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess};
@@ -22,10 +27,15 @@ use sluice_tests::{conformance, poll, status};
 use crate::pipelines::shop::state;
 use crate::stage::Stage;
 
+mod people;
+
 /// Until the controller and the forge have done what they do by themselves.
 pub const DEADLINE: Duration = Duration::from_secs(90);
 /// After this the branches are listed again.
 const ROUND: Duration = Duration::from_secs(11);
+/// At each look, where time passes faster: ten seconds in one. An order, which lasts a minute, does not end
+/// before the forge has carried it out.
+const STEP: Duration = Duration::from_millis(250);
 pub const NAME: &str = "shop";
 const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
 /// What the forge signs its webhooks with.
@@ -44,11 +54,25 @@ pub struct Branches {
 impl Branches {
     /// All three have what was made of the first commit. `more` belongs to the spec of the strategy.
     pub async fn open(word: &str, more: Value) -> Result<Self> {
+        Self::open_with(word, &ENVIRONMENTS, more).await
+    }
+
+    /// The same with one environment alone, and with these fields of it.
+    pub async fn open_dev(word: &str, mut dev: Value) -> Result<Self> {
+        dev["branch"] = "env/dev".into();
+        Self::open_with(word, &["env/dev"], json!({"environments": [dev]})).await
+    }
+
+    async fn open_with(
+        word: &str,
+        environments: &'static [&'static str],
+        more: Value,
+    ) -> Result<Self> {
         let gitea = gitea().await?;
         let stage = Stage::new(word, "2026-11-23T12:00:00Z").await?;
         let repository = stage.namespace().to_owned();
         let first = (FILE, &*manifest("1"));
-        let hydrator = Hydrator::open(gitea, &repository, &ENVIRONMENTS, first).await?;
+        let hydrator = Hydrator::open(gitea, &repository, environments, first).await?;
         let bot = gitea.bot(&repository).await?;
         let scene = Self {
             stage,
@@ -66,15 +90,9 @@ impl Branches {
                 "metadata": {"name": "production"}, "spec": {"gatekeepers": [{"name": "switch"}]},
             }))
             .await?;
-        let access = json!({
-            "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
-            "metadata": {"name": NAME},
-            "spec": {
-                "provider": "gitea", "url": gitea.url(OWNER, &scene.repository),
-                "secretRef": {"name": "git-token"}, "interval": "10s",
-            },
-        });
-        scene.apply(&access).await?;
+        scene
+            .grant_access(NAME, &gitea.url(OWNER, &scene.repository))
+            .await?;
         let mut spec = json!({
             "repoRef": {"name": NAME},
             "activeCommitStatuses": [{"key": "health"}],
@@ -119,15 +137,52 @@ impl Branches {
         Ok(())
     }
 
+    /// An access to a repository at this address.
+    pub async fn grant_access(&self, name: &str, url: &str) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
+            "metadata": {"name": name},
+            "spec": {
+                "provider": "gitea", "url": url, "secretRef": {"name": "git-token"}, "interval": "10s",
+            },
+        }))
+        .await
+    }
+
     /// Starts a controller.
     pub async fn start(&self) -> Result<InProcess> {
+        self.start_as(self.stage.client(), &[]).await
+    }
+
+    /// The same with the rights of this client, for these kinds alone.
+    pub async fn start_as(&self, client: Client, kinds: &[&str]) -> Result<InProcess> {
         let mut settings = controller::settings(self.stage.namespace());
         settings.egress_allow = vec!["127.0.0.0/8".parse()?];
         // The admission policies are not installed here.
         settings.trust_unverified_identity = true;
         settings.webhook_addr = "127.0.0.1:0".parse().map_err(anyhow::Error::msg)?;
+        settings.kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
         let clock = Arc::clone(&self.clock);
-        InProcess::start(settings, self.stage.client(), clock).await
+        InProcess::start(settings, client, clock).await
+    }
+
+    /// The instant, by the clock of the controller.
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    /// The address of the forge.
+    pub fn forge(&self) -> String {
+        self.gitea.url("", "").trim_end_matches('/').to_owned()
+    }
+
+    pub fn namespace(&self) -> &str {
+        self.stage.namespace()
+    }
+
+    /// The API server, with all rights.
+    pub fn client(&self) -> Client {
+        self.stage.client()
     }
 
     /// Lets so much time pass that the branches are listed again.
@@ -217,22 +272,9 @@ impl Branches {
 
     /// A person names what fixes it.
     pub async fn fixed(&self, name: &str, by: &str) -> Result<()> {
-        let reverts: Api<RevertCommit> =
-            Api::namespaced(self.stage.client(), self.stage.namespace());
         let patch = Patch::Merge(json!({"spec": {"fixedBy": by}}));
         let params = PatchParams::default();
-        reverts.patch(name, &params, &patch).await?;
-        Ok(())
-    }
-
-    /// The repository merges by squashing alone.
-    pub async fn only_squashes(&self) -> Result<()> {
-        let settings = json!({
-            "allow_merge_commits": false, "allow_rebase": false, "allow_rebase_explicit": false,
-            "allow_fast_forward_only_merge": false, "allow_squash_merge": true,
-            "default_merge_style": "squash",
-        });
-        self.hydrator.ask(Method::PATCH, "", &settings).await?;
+        self.reverts().patch(name, &params, &patch).await?;
         Ok(())
     }
 
@@ -274,6 +316,14 @@ impl Branches {
         Api::namespaced(self.stage.client(), self.stage.namespace())
     }
 
+    fn reverts(&self) -> Api<RevertCommit> {
+        Api::namespaced(self.stage.client(), self.stage.namespace())
+    }
+
+    pub fn gates(&self) -> Api<Gate> {
+        self.stage.gates()
+    }
+
     pub fn pull_requests(&self) -> Api<PullRequest> {
         Api::namespaced(self.stage.client(), self.stage.namespace())
     }
@@ -293,6 +343,26 @@ impl Branches {
         let what = format!("{branch} {what}");
         let found = status::until(&self.strategies(), NAME, DEADLINE, &what, is).await?;
         found.status.as_ref().and_then(of).context("no environment")
+    }
+
+    /// The same while time passes faster: what is tried again after some seconds is tried sooner.
+    pub async fn says_soon(
+        &self,
+        branch: &str,
+        what: &str,
+        check: impl Fn(&EnvironmentStatus) -> bool,
+    ) -> Result<EnvironmentStatus> {
+        let passing = async {
+            poll(DEADLINE * 2, "the end", async || {
+                self.clock.put_forward(STEP);
+                Err::<(), _>("time passes")
+            })
+            .await
+        };
+        tokio::select! {
+            found = self.says(branch, what, check) => found,
+            ended = passing => Err(ended.err().context("time has ended")?),
+        }
     }
 
     /// Waits until the pull requests are in these states, the oldest first.
@@ -336,17 +406,28 @@ impl Branches {
     /// Waits until every status is about the present spec, as it is once nothing is left to do.
     pub async fn rests(&self) -> Result<()> {
         poll(DEADLINE, "statuses about the present", async || {
-            let all = ListParams::default();
-            let (strategies, pulls) = (self.strategies(), self.pull_requests());
-            let (strategies, pulls) = tokio::try_join!(strategies.list(&all), pulls.list(&all))?;
-            let strategies = strategies.iter().map(|it| json!(it));
-            let all = strategies.chain(pulls.iter().map(|it| json!(it)));
-            let broken: Vec<_> = all.flat_map(|it| conformance::at_rest(&it)).collect();
+            let all = [
+                listed(&self.strategies()).await?,
+                listed(&self.pull_requests()).await?,
+                listed(&self.accesses()).await?,
+                listed(&self.commit_statuses()).await?,
+                listed(&self.reverts()).await?,
+            ];
+            let broken = all.iter().flatten().flat_map(conformance::at_rest);
+            let broken: Vec<_> = broken.collect();
             ensure!(broken.is_empty(), "{broken:?}");
             Ok::<_, anyhow::Error>(())
         })
         .await
     }
+}
+
+async fn listed<K>(api: &Api<K>) -> Result<Vec<Value>>
+where
+    K: Clone + DeserializeOwned + Debug + Serialize,
+{
+    let all = api.list(&ListParams::default()).await?;
+    Ok(all.iter().map(|it| json!(it)).collect())
 }
 
 fn manifest(version: &str) -> String {

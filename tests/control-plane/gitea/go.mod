@@ -4,6 +4,8 @@ go 1.26.8
 
 // With SQLite, which a server of tests keeps everything in.
 // -tags sqlite,sqlite_unlock_notify
+// What speaks to Gitea asks it for its version.
+// -X main.Version=1.26.0
 
 tool code.gitea.io/gitea
 

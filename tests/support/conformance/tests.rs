@@ -216,3 +216,23 @@ fn an_external_artifact_says_by_its_conditions_what_it_is_about() {
     artifact["metadata"]["generation"] = 3.into();
     assert_eq!(at_rest(&artifact).len(), 1);
 }
+
+#[test]
+fn every_kind_with_a_status_is_looked_at() {
+    for crd in sluice_crds::all() {
+        let (kind, spec) = (&crd.spec.names.kind, &crd.spec);
+        let mut versions = spec.versions.iter();
+        let has_status = versions.any(|version| {
+            let subresources = version.subresources.as_ref();
+            subresources.is_some_and(|it| it.status.is_some())
+        });
+        let watched = watch::KINDS.iter().find(|it| it.2 == kind.as_str());
+        assert_eq!(watched.is_some(), has_status, "{kind}");
+        assert_eq!(known(kind).is_some(), has_status, "{kind}");
+        let is_namespaced = watched.map(|it| it.3);
+        assert!(
+            is_namespaced.is_none_or(|is| is == (spec.scope == "Namespaced")),
+            "{kind}"
+        );
+    }
+}

@@ -28,7 +28,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The kinds whose status the controller writes: group, version, kind, and whether it is in a
 /// namespace.
-const KINDS: [(&str, &str, &str, bool); 11] = [
+pub(super) const KINDS: [(&str, &str, &str, bool); 11] = [
     ("sluice.dev", "v1alpha1", "Gate", true),
     ("sluice.dev", "v1alpha1", "Gatekeeper", true),
     ("sluice.dev", "v1alpha1", "GatePolicy", false),

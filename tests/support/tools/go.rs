@@ -25,6 +25,9 @@ pub(super) struct Module {
     tools: Vec<String>,
     /// The build tags, as `a,b`, from a comment that is for us: `// -tags a,b`.
     tags: Option<String>,
+    /// A variable and its value, as `main.Version=1.26.0`, from a comment that is for us:
+    /// `// -X main.Version=1.26.0`.
+    set: Option<String>,
     /// A folder of each tool's sources that is kept beside the programs, as `config/crds`, from a
     /// comment that is for us: `// -keep config/crds`.
     kept: Option<String>,
@@ -56,6 +59,7 @@ impl Module {
             go: after("go ").next().context("it has no go line")?.to_owned(),
             tools,
             tags: after("// -tags ").next().map(str::to_owned),
+            set: after("// -X ").next().map(str::to_owned),
             kept: after("// -keep ").next().map(str::to_owned),
             kubernetes: kubernetes.map(str::to_owned),
         })
@@ -83,7 +87,8 @@ impl Module {
             .kubernetes
             .iter()
             .map(|version| format!(" -X k8s.io/component-base/version.gitVersion={version}"));
-        format!("-s -w{}", version.collect::<String>())
+        let set = self.set.iter().map(|set| format!(" -X {set}"));
+        format!("-s -w{}", version.chain(set).collect::<String>())
     }
 }
 
@@ -331,12 +336,12 @@ mod tests {
     }
 
     #[test]
-    fn comments_name_the_tags_and_what_is_kept() {
-        let text =
-            "module m\n\ngo 1.26.0\n\n// Smaller.\n// -tags one,two\n// -keep c/d\n\ntool a/b\n";
+    fn comments_name_the_tags_what_is_set_and_what_is_kept() {
+        let text = "module m\n\ngo 1.26.0\n\n// Smaller.\n// -tags one,two\n// -keep c/d\n// -X e.F=1\n\ntool a/b\n";
         let module = Module::parse(text).unwrap();
         assert_eq!(module.tags.as_deref(), Some("one,two"));
         assert_eq!(module.kept.as_deref(), Some("c/d"));
+        assert_eq!(module.linker_flags(), "-s -w -X e.F=1");
     }
 
     #[test]

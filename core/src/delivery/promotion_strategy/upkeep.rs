@@ -38,9 +38,10 @@ pub(super) fn join(at: &At<'_, '_>) -> Option<(Wait, Option<Join>)> {
     }
     let branch = at.me.env.branch();
     if at.me.env.spec.merge_method == Some(MergeMethod::Rebase) {
+        let next = at.given.object.spec.proposed_branch(at.me.env.spec);
         let message = format!(
-            "{branch} has commits that are not in what is proposed, and a rebase cannot join both; merge it by \
-             hand, or write another mergeMethod"
+            "{branch} has commits that are not in what is proposed, and a rebase cannot join both; begin {next} \
+             again from {branch}, or write another mergeMethod"
         );
         return Some((wait("CannotJoin", message), None));
     }

@@ -88,7 +88,9 @@ fn word(trouble: &Trouble) -> Word {
         Trouble::Conflict => Word::Conflict,
         Trouble::NotYet => Word::NotYet,
         Trouble::NothingToMerge => Word::NothingToMerge,
-        Trouble::NotMergeable(_) | Trouble::NoSuchMethod => Word::NotMergeable,
+        Trouble::NotMergeable(_) | Trouble::NoSuchMethod | Trouble::OnlyRebases => {
+            Word::NotMergeable
+        }
         Trouble::Refused(..)
         | Trouble::PushRefused(_)
         | Trouble::Sha256

@@ -77,6 +77,7 @@ impl Job<'_> {
                 | Trouble::Conflict
                 | Trouble::NotMergeable(_)
                 | Trouble::NoSuchMethod
+                | Trouble::OnlyRebases
                 | Trouble::Changed
                 | Trouble::Overtaken,
             ) => Ok(Outcome::Held(
