@@ -9,7 +9,8 @@ use sluice_crds::{PromotionStrategy, PromotionStrategyStatus};
 use super::{access_of, news};
 use crate::act::reconcile::{Context, Outcome, Reconciled, owned, status, write};
 use crate::cluster::failure;
-use crate::cluster::key::ObjectKey;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
 
 /// Writes the status onto this version of the strategy: that is where merges are ordered. Only if the API
 /// server accepts it, does what follows. If it refuses one of the writes that follow, the others go on, and
@@ -69,7 +70,7 @@ fn what(act: &Act) -> String {
     let name = match act {
         Act::Create(object) => object.metadata.name.as_deref(),
         Act::Change { before, .. } | Act::Delete(before) => before.metadata.name.as_deref(),
-        Act::LookAt(_) | Act::List => None,
+        Act::LookAt(_) | Act::List | Act::Told | Act::Tell(_) => None,
     };
     format!("the PullRequest {}", name.unwrap_or_default())
 }
@@ -81,6 +82,7 @@ async fn carry_out(
     act: Act,
 ) -> Result<(), kube::Error> {
     let manager = PromotionStrategy::MANAGER;
+    let own = Work::own(Kind::PromotionStrategy, key.clone());
     match act {
         Act::Create(child) => owned::create(context, manager, *child).await,
         Act::Change {
@@ -101,6 +103,15 @@ async fn carry_out(
         Act::List => {
             let access = access_of(key, &object.spec.repo_ref);
             context.repositories.list_now(&access.key);
+            Ok(())
+        }
+        Act::Told => {
+            context.postings.accepted(&own);
+            Ok(())
+        }
+        Act::Tell(task) => {
+            let access = &object.spec.repo_ref;
+            context.postings.begin(context, &own, access, task);
             Ok(())
         }
     }
