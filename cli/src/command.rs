@@ -132,7 +132,10 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
         Command::Calendar(calendar) if calendar.is_offline() => calendar.run_offline(&globals),
         Command::Calendar(calendar) => online(calendar.run(&globals)),
         Command::Simulate(simulate) => simulate.run(&globals),
-        Command::Adopt(adopt) => online(adopt.run(&globals)),
+        Command::Adopt(adopt) => match adopt.run_offline(&globals) {
+            Some(done) => done,
+            None => online(adopt.run(&globals)),
+        },
         Command::Pending(pending) => online(pending.run(&globals)),
         Command::Pipeline(pipeline) => match pipeline.run_offline(&globals) {
             Some(done) => done,

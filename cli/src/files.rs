@@ -18,4 +18,6 @@ pub(crate) use input::Input;
 #[cfg(test)]
 pub(crate) use source::{Content, Source};
 pub(crate) use source::{STDIN, read};
+#[cfg(test)]
+pub(crate) use world::objects_in;
 pub(crate) use world::{choose, chosen, give, objects, world};

@@ -7,6 +7,7 @@ mod arguments;
 mod clock;
 mod cluster;
 mod command;
+mod converted;
 mod explain;
 mod files;
 mod instant;

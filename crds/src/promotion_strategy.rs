@@ -5,6 +5,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::commit_status::CommitStatusStatus;
 use crate::gate_set::GateSet;
 use crate::git_repository_access::AccessReference;
 use crate::pipeline::MergeMethod;
@@ -169,6 +170,11 @@ pub struct PromotionStrategySpec {
             .message("statusName: others write statuses by other names; begin it with `sluice/`, or write promoter-previous-environment")
     )]
     pub status_name: String,
+
+    /// Tell the forge in how many environments the newest dry commit is, as a commit status of that commit:
+    /// `sluice/dry/` with the namespace and the name of the strategy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_commit_status: bool,
 
     /// Stop: open nothing and merge nothing. What is seen is still shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -357,6 +363,11 @@ pub struct PromotionStrategyStatus {
         )
     )]
     pub environments: Vec<EnvironmentStatus>,
+
+    /// What the forge was told of the newest dry commit, as a CommitStatus says it. Only with
+    /// `dryCommitStatus`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dry_commit_status: Option<CommitStatusStatus>,
 
     /// `Ready`: the repository can be read, and nothing fails; also while something waits. `Blocked`: something
     /// that is proposed waits. `Bypassed`: a person has merged what a rule held back; it names them.

@@ -23,16 +23,17 @@ fn waits_for(environment: &EnvironmentStatus, reason: &str) -> bool {
     environment.reason.as_deref() == Some(reason)
 }
 
-/// The story of the design: three environments, checks between them, a gate before the last.
+/// The story of the design: three environments, checks between them, a gate before the last. What is proposed
+/// comes from the hydrator of the guide.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_goes_through_three_environments() -> Result<()> {
-    let scene = Branches::open("promotions-story", json!({})).await?;
+    let scene = Branches::open("promotions-story", json!({"dryCommitStatus": true})).await?;
     let controller = scene.start().await?;
     scene
         .says("env/prod", "to be read", |it| it.active.is_some())
         .await?;
 
-    let dry = scene.hydrate("2").await?;
+    let dry = scene.hydrate_by_script("2").await?;
     let dev = scene
         .says("env/dev", "to be merged", |it| {
             is_at(it, &dry) && it.state == EnvironmentState::Verifying
@@ -89,6 +90,13 @@ async fn a_commit_goes_through_three_environments() -> Result<()> {
             scene.file(&format!("{branch}-next")).await?
         );
     }
+    assert!(scene.file("env/prod").await?.contains("kind: ConfigMap"));
+    // The dry commit tells where it is, once for each environment that it reaches.
+    let context = scene.dry_context();
+    let said = scene.commit_status_is("main", &context, "success").await?;
+    assert_eq!(said, "in 3 of 3 environments");
+    let told = scene.told(&dry, &context).await?;
+    assert!((2..=4).contains(&told), "{told}");
     scene.rests().await?;
     controller.stop().await;
     Ok(())

@@ -4,12 +4,14 @@
 //! proposed branch of each environment, with a file that names the dry commit, as the GitOps Promoter and
 //! Argo CD have it.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::gitea::{BRANCH, Gitea};
+use crate::gitea::{BRANCH, Gitea, OWNER, SCOPES};
+
+mod script;
 
 /// The file that names the dry commit.
 const METADATA: &str = "hydrator.metadata";
@@ -98,6 +100,29 @@ impl Hydrator {
             self.commit(&next, None, &dry, file).await?;
         }
         Ok(dry)
+    }
+
+    /// The same with the script of the guide: a person commits a manifest for all environments by Git, and
+    /// what the script makes of it is proposed. Returns the dry commit.
+    ///
+    /// # Errors
+    ///
+    /// If the script fails, or does not propose it for all environments.
+    pub async fn run_script(&self, manifest: &str) -> Result<String> {
+        let token = self.gitea.token(OWNER, &SCOPES).await?;
+        let (gitea, repository) = (self.gitea, self.repository.clone());
+        let names = self.environments.iter();
+        let names: Vec<&str> = names.filter_map(|it| it.strip_prefix("env/")).collect();
+        let manifest = manifest.to_owned();
+        let work = move || {
+            let clone = script::Clone::of(gitea, &repository, &token)?;
+            let dry = clone.commit(&names, &manifest)?;
+            let said = clone.hydrate(&names)?;
+            let proposed = said.lines().filter(|line| line.ends_with(": proposed"));
+            ensure!(proposed.count() == names.len(), "{said}");
+            Ok(dry)
+        };
+        tokio::task::spawn_blocking(work).await?
     }
 
     /// One commit on a branch, or on a new one that goes on from it.

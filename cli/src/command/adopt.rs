@@ -1,7 +1,7 @@
 //! `kubectl gate adopt`
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
 use kube::ResourceExt;
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use crate::outcome::Outcome;
 use crate::output::{self, Data, say, warn};
 
 mod plan;
+mod promoter;
 mod used;
 mod write;
 
@@ -36,13 +37,16 @@ use used::Used;
 /// on gatedsources. The ClusterRole sluice-baseline grants it.
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
     after_help = "Exit codes: 0 the YAML is printed or applied, or nothing was left to do; 1 the app was \
                   not changed: the child does not serve the revision that runs; 2 it cannot be done."
 )]
 pub(crate) struct Adopt {
     /// The object of Flux that applies the app, as kustomization/NAME or helmrelease/NAME
-    #[arg(value_name = "KIND/NAME", value_parser = parse_consumer)]
-    consumer: (ConsumerKind, String),
+    #[arg(value_name = "KIND/NAME", value_parser = parse_consumer, required = true)]
+    consumer: Option<(ConsumerKind, String)>,
 
     /// The gates that every revision has to pass, separated by commas; a gate in another namespace as
     /// NAMESPACE/NAME
@@ -81,6 +85,14 @@ pub(crate) struct Adopt {
     /// How long to wait until the child serves the revision that runs now
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     timeout: String,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Promoter(promoter::Promoter),
 }
 
 fn parse_consumer(text: &str) -> Result<(ConsumerKind, String), &'static str> {
@@ -102,6 +114,14 @@ fn parse_gate(text: &str) -> Result<GateReference, &'static str> {
 }
 
 impl Adopt {
+    /// What it does without a cluster. None: it needs one.
+    pub(super) fn run_offline(&self, globals: &Globals) -> Option<Result<Outcome>> {
+        match &self.command {
+            Some(Command::Promoter(promoter)) => Some(promoter.run_offline(globals)),
+            None => None,
+        }
+    }
+
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
         let timeout = instant::parse_duration(&self.timeout).context("--timeout")?;
         let timeout = std::time::Duration::try_from(timeout).context("--timeout")?;
@@ -162,7 +182,8 @@ impl Adopt {
     }
 
     async fn around(&self, connection: &Connection) -> Result<Around> {
-        let (kind, name) = &self.consumer;
+        let consumer = self.consumer.as_ref();
+        let (kind, name) = consumer.context("name the object of Flux that applies the app")?;
         let key = connection.key(name);
         let object = cluster::flux_object(connection, FluxKind::Consumer(*kind), &key).await?;
         let consumer = Consumer {

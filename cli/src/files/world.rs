@@ -11,7 +11,7 @@ use sluice_core::offline::lint;
 use sluice_core::offline::simulate::{Key, World};
 
 use super::input::Input;
-use super::source::{self, Content};
+use super::source::{self, Content, Source};
 use super::yaml;
 use crate::output::{self, count};
 
@@ -39,8 +39,16 @@ pub(crate) fn world(paths: &[PathBuf], namespace: &str, now: Timestamp) -> Resul
 /// # Errors
 /// A file that cannot be read, or is no YAML.
 pub(crate) fn objects(paths: &[PathBuf]) -> Result<Vec<(String, Value)>> {
+    objects_in(&source::read(paths)?)
+}
+
+/// Every object in `sources`.
+///
+/// # Errors
+/// One that was asked for and is no YAML.
+pub(crate) fn objects_in(sources: &[Source]) -> Result<Vec<(String, Value)>> {
     let mut objects = Vec::new();
-    for source in source::read(paths)? {
+    for source in sources {
         let text = match &source.text {
             Ok(Content::Text(text)) => text,
             Ok(Content::Calendar(_)) => continue,

@@ -14,7 +14,7 @@
 //! | 3 | `graph`, `checks`, `child`, `pulls`, `merges`, `reverts` | which environments wait for which, what was found out, the pull requests, the way back |
 //! | 4 | `rules`, `upkeep` | everything that holds back what is proposed, in a fixed order |
 //! | 5 | `considered` | what the gates say of what nothing else holds back |
-//! | 6 | `settled`, `conditions`, `report` | the status, and what has to be done |
+//! | 6 | `settled`, `conditions`, `dry`, `report` | the status, and what has to be done |
 //!
 //! A merge is ordered in the status, which is written onto the version of the object that it was decided
 //! from. What was merged is compared with what was ordered afterwards, by its tree.
@@ -27,6 +27,7 @@ use sluice_crds::{
 };
 
 use super::act;
+use super::commit_status::report::{Errand, Task};
 use crate::flux::observed::Found;
 use crate::gate::set::Gathered;
 use crate::text::refusal::Refusals;
@@ -37,6 +38,7 @@ mod checks;
 pub mod child;
 mod conditions;
 mod considered;
+mod dry;
 pub mod evidence;
 mod graph;
 mod merges;
@@ -55,6 +57,7 @@ mod words;
 
 pub use conditions::{BLOCKED, BYPASSED};
 pub use considered::{Asked, Considered, What, consider};
+pub use dry::dry_commit_status;
 pub use evidence::Evidence;
 pub use report::{is_requested, refused, report};
 pub use spec::{LONGEST_NAME, check};
@@ -121,6 +124,8 @@ pub struct Given {
     pub reverts_verified: bool,
     /// The Kustomizations that its checks name, by namespace and name.
     pub kustomizations: BTreeMap<(String, String), Found>,
+    /// What came of the last errand that told the forge of the dry commit.
+    pub dry_errand: Errand,
     /// The instant.
     pub now: Now,
 }
@@ -170,4 +175,8 @@ pub enum Act {
     LookAt(String),
     /// List the branches now: one has probably changed.
     List,
+    /// What came of the last errand about the dry commit is in the status.
+    Told,
+    /// Tell the forge of the dry commit.
+    Tell(Task),
 }

@@ -229,6 +229,17 @@ impl Branches {
         self.hydrator.hydrate(version, (FILE, &manifest)).await
     }
 
+    /// The same by the script that people take. Returns the commit.
+    pub async fn hydrate_by_script(&self, version: &str) -> Result<String> {
+        let manifest = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app"},
+            "data": {"version": version},
+        });
+        let dry = self.hydrator.run_script(&manifest.to_string()).await?;
+        self.pass();
+        Ok(dry)
+    }
+
     /// What an environment has.
     pub async fn file(&self, branch: &str) -> Result<String> {
         self.gitea.file(&self.repository, branch, FILE).await
@@ -391,6 +402,21 @@ impl Branches {
             Ok::<_, anyhow::Error>((text("status"), text("description")))
         })
         .await
+    }
+
+    /// Waits until the newest commit status of this name says this of a branch. Returns its description.
+    pub async fn commit_status_is(&self, branch: &str, context: &str, is: &str) -> Result<String> {
+        poll(DEADLINE, context, async || {
+            let (state, description) = self.commit_status(branch, context).await?;
+            ensure!(state == is, "{state}: {description}");
+            Ok::<_, anyhow::Error>(description)
+        })
+        .await
+    }
+
+    /// What the commit status of a dry commit is called.
+    pub fn dry_context(&self) -> String {
+        format!("sluice/dry/{}/{NAME}", self.stage.namespace())
     }
 
     /// How often a commit was given a commit status of this name.

@@ -10,15 +10,16 @@ use serde_json::Value;
 
 use crate::arguments::Globals;
 use crate::cluster::{self, Use};
+use crate::converted;
 use crate::files;
 use crate::outcome::Outcome;
-use crate::output::{self, Data, count, note};
+use crate::output::{self, count, note};
 
 mod convert;
 mod promotion;
 mod work;
 
-use convert::{Imported, import};
+use convert::import;
 
 /// What is imported.
 const GROUP: &str = "pipelines.weave.works";
@@ -102,7 +103,7 @@ impl Import {
         let mut refused = 0;
         for (origin, value) in found {
             match import(value, namespace, &self.written) {
-                Ok(imported) => output::text(text(&imported)?)?,
+                Ok(imported) => output::text(imported.text()?)?,
                 Err(mistakes) => {
                     refused += 1;
                     for mistake in mistakes {
@@ -120,18 +121,7 @@ impl Import {
 
 /// Whether it is a Pipeline of Weave.
 fn is_of_weave(value: &Value) -> bool {
-    let version = value["apiVersion"].as_str().unwrap_or_default();
-    version
-        .split_once('/')
-        .is_some_and(|(group, _)| group == GROUP)
-        && value["kind"] == "Pipeline"
-}
-
-/// A document, with what is left to do as comments above it.
-fn text(imported: &Imported) -> Result<String> {
-    let notes = imported.notes.iter().map(|line| format!("# - {line}\n"));
-    let object = Data::Yaml.text(&imported.object)?;
-    Ok(format!("---\n{}{object}", notes.collect::<String>()))
+    converted::is_of(value, GROUP) && value["kind"] == "Pipeline"
 }
 
 #[cfg(test)]

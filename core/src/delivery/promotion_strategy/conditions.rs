@@ -4,6 +4,7 @@ use sluice_crds::PromotionStrategy;
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, Summary};
 
 use super::checks::short;
+use super::dry::newest;
 use super::words;
 use crate::text::words::clean;
 use crate::verdict::condition::{READY, RECONCILING, Wanted};
@@ -111,16 +112,10 @@ fn bypassed(environments: &[EnvironmentStatus]) -> Option<Wanted> {
 
 /// What tables show.
 pub(super) fn summary(environments: &[EnvironmentStatus]) -> Summary {
-    let first = environments.first();
-    let newest = first.and_then(|first| {
-        let tips = [first.proposed.as_ref(), first.active.as_ref()];
-        tips.into_iter()
-            .flatten()
-            .find_map(|tip| tip.dry_sha.clone())
-    });
+    let newest = newest(environments);
     let has_newest = |it: &&EnvironmentStatus| {
-        let active = it.active.as_ref().and_then(|tip| tip.dry_sha.as_ref());
-        newest.is_some() && active == newest.as_ref()
+        let active = it.active.as_ref().and_then(|tip| tip.dry_sha.as_deref());
+        newest.is_some() && active == newest
     };
     let reached = environments.iter().rfind(has_newest);
     let is_settled =
@@ -129,7 +124,7 @@ pub(super) fn summary(environments: &[EnvironmentStatus]) -> Summary {
     let first_wait = waiting.and_then(|it| it.waits.first());
     let state = waiting.map(|it| it.state.as_str().to_owned());
     Summary {
-        newest: newest.as_deref().map(|sha| short(sha).to_owned()),
+        newest: newest.map(|sha| short(sha).to_owned()),
         reached: reached.map(|it| it.branch.clone()),
         waits_at: waiting.map(|it| it.branch.clone()),
         reason: first_wait.map(|wait| wait.reason.clone()).or(state),

@@ -5,7 +5,7 @@ use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, marks
 use sluice_crds::{Decision, PromotionStrategy, PromotionStrategyStatus};
 
 use super::considered::{Asked, Considered, Found, Plan, What};
-use super::{Access, Act, Given, Report, conditions, settled};
+use super::{Access, Act, Given, Report, conditions, dry, settled};
 use crate::delivery::act::{Refused, replace_ready, still_refused};
 use crate::delivery::current;
 use crate::text::refusal::Refusals;
@@ -143,6 +143,9 @@ fn decided(
     }
     let passes = asked.iter().filter(|asked| asked.what == What::Pass);
     wakes.extend(passes.filter_map(|asked| asked.until));
+    let dry = dry::report(given, &environments);
+    acts.extend(dry.acts);
+    wakes.extend(dry.wake);
     let mut wanted = conditions::all(object, &environments, None);
     if let Some(refused) = still_refused(&before.conditions, acts.iter().any(writes)) {
         // It is said until everything is written.
@@ -155,6 +158,7 @@ fn decided(
         last_handled_reconcile_at: request.or_else(|| before.last_handled_reconcile_at.clone()),
         summary: Some(conditions::summary(&environments)),
         environments,
+        dry_commit_status: dry.status,
         conditions: condition::settle(wanted, &before.conditions, generation, whole_second(now)),
     };
     Report {
@@ -186,7 +190,7 @@ pub fn refused(
 fn writes(act: &Act) -> bool {
     match act {
         Act::Create(_) | Act::Change { .. } | Act::Delete(_) => true,
-        Act::LookAt(_) | Act::List => false,
+        Act::LookAt(_) | Act::List | Act::Told | Act::Tell(_) => false,
     }
 }
 

@@ -34,6 +34,7 @@ pub fn check(object: &PromotionStrategy) -> Result<(), Refusals> {
         proposed_branch_suffix: _,
         hold_label,
         status_name,
+        dry_commit_status: _,
         suspend: _,
     } = spec;
     let mut mistakes = Vec::new();

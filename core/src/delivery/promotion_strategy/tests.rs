@@ -9,6 +9,7 @@ use sluice_crds::pull_request::{Change, MergeSent, PullRequestState};
 use sluice_crds::{CommitStatus, Decision, Gate, GateSet};
 
 use super::*;
+use crate::delivery::commit_status::Shown;
 use crate::gate::Identity;
 use crate::offline::simulate::{self, Key, World};
 use crate::time::clock::Trust;
@@ -18,6 +19,7 @@ use repository::Repository;
 
 mod arrivals;
 mod chain;
+mod dry;
 mod orders;
 mod pulls;
 mod repository;
@@ -46,6 +48,9 @@ struct Play {
     verified: bool,
     squashes: bool,
     clock_is_lost: bool,
+    dry_errand: Errand,
+    /// What the forge was told of dry commits: the commit, how it stands, and in words.
+    dry_told: Vec<(String, Shown, String)>,
 }
 
 impl Play {
@@ -85,6 +90,8 @@ impl Play {
             verified: true,
             squashes: false,
             clock_is_lost: false,
+            dry_errand: Errand::None,
+            dry_told: Vec::new(),
             object,
         };
         let first = play.repository.commit_dry("first");
@@ -188,6 +195,7 @@ impl Play {
             reverts: self.reverts.iter().cloned().map(Arc::new).collect(),
             reverts_verified: self.verified,
             kustomizations: self.kustomizations.clone(),
+            dry_errand: self.dry_errand.clone(),
             now: Now {
                 at: self.now,
                 trust: match self.clock_is_lost {
@@ -222,7 +230,8 @@ impl Play {
             let (before, known) = (self.writes, self.repository.known());
             self.look();
             let moved = self.forge_works && self.forge();
-            if self.writes == before && !moved && self.repository.known() == known {
+            let is_told = self.dry_errand == Errand::None;
+            if self.writes == before && !moved && self.repository.known() == known && is_told {
                 return;
             }
         }
@@ -250,6 +259,8 @@ impl Play {
             }
             Act::Delete(before) => self.pull_requests.retain(|it| name(it) != name(&before)),
             Act::LookAt(_) | Act::List => {}
+            Act::Told => self.dry_errand = Errand::None,
+            Act::Tell(task) => self.tell(task),
         }
     }
 

@@ -69,7 +69,8 @@ async fn look(
     at: Timestamp,
 ) -> Result<Outcome, kube::Error> {
     let (world, desk) = (&context.world, &context.postings);
-    let errand = desk.errand(key);
+    let own = Work::own(Kind::CommitStatus, key.clone());
+    let errand = desk.errand(&own);
     let is_over = matches!(errand, Errand::Over(_));
     let act::Report {
         status,
@@ -87,14 +88,14 @@ async fn look(
         news::tell(context, key, &object, &written);
     }
     if is_over {
-        desk.accepted(key);
+        desk.accepted(&own);
     }
     for task in acts {
-        desk.begin(context, key, &object, task);
+        desk.begin(context, &own, &object.spec.repo_ref, task);
     }
     if world.commit_statuses.get(key.borrowed()).is_none() {
         // It was deleted meanwhile.
-        desk.forget(key);
+        desk.forget(&own);
     }
     Ok(Outcome::Wake(wake))
 }

@@ -76,6 +76,7 @@ impl Reconciled for PromotionStrategy {
             // It was deleted meanwhile.
             let own = Work::own(Kind::PromotionStrategy, key.clone());
             context.repositories.forget(&own);
+            context.postings.forget(&own);
         }
         outcome
     }

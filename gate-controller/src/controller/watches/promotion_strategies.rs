@@ -26,6 +26,7 @@ pub(super) async fn follow(parts: Parts) {
             parts.at_forges.forget_owner(kind, change.key);
             let own = Work::own(kind, change.key.clone());
             parts.repositories.forget(&own);
+            parts.postings.forget(&own);
         }
         if !change.is_respecified() {
             return;
@@ -88,7 +89,8 @@ pub(super) async fn follow_commit_statuses(parts: Parts) {
     let told = |change: &Change<'_, CommitStatus>| {
         let object = change.now.and_then(Seen::object);
         if !object.is_some_and(|it| parts.shard.holds(Kind::CommitStatus, it.labels())) {
-            parts.postings.forget(change.key);
+            let own = Work::own(Kind::CommitStatus, change.key.clone());
+            parts.postings.forget(&own);
         }
     };
     let following = follow_kind(&parts, parts.api(), told);

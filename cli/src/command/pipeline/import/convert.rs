@@ -6,20 +6,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use sluice_core::offline::lint;
 
 use super::promotion;
 use super::work::Work;
-
-/// What is imported, and what is left to do.
-#[derive(Debug, PartialEq)]
-pub(super) struct Imported {
-    pub(super) object: Value,
-    pub(super) notes: Vec<String>,
-}
-
-/// What somebody else wrote, which says nothing of what a pipeline is to do.
-const LEFT_OUT: [&str; 1] = ["kubectl.kubernetes.io/last-applied-configuration"];
+use crate::converted::{self, Converted, Notes};
 
 /// The groups of Flux whose versions are no longer served, each with the version that is.
 const FLUX: [(&str, &str); 3] = [
@@ -36,69 +26,46 @@ pub(super) fn import(
     value: &Value,
     namespace: &str,
     written: &[String],
-) -> Result<Imported, Vec<String>> {
+) -> Result<Converted, Vec<String>> {
     let metadata = &value["metadata"];
     let text = |field: &str| metadata[field].as_str().map(str::to_owned);
     let name = text("name").unwrap_or_default();
     let namespace = text("namespace").unwrap_or_else(|| namespace.to_owned());
     let mut work = Work {
+        notes: Notes::new("Pipeline", &namespace, &name),
         key: (namespace.clone(), name.clone()),
         written,
-        notes: Vec::new(),
-        mistakes: Vec::new(),
         tokens: BTreeSet::new(),
     };
-    let mut own = json!({"name": name, "namespace": namespace});
-    for field in ["labels", "annotations"] {
-        let kept = metadata[field].as_object().cloned();
-        let mut kept = kept.unwrap_or_default();
-        kept.retain(|key, _| !LEFT_OUT.contains(&key.as_str()));
-        if !kept.is_empty() {
-            own[field] = Value::Object(kept);
-        }
-    }
-    let object = json!({
-        "apiVersion": "sluice.dev/v1alpha1", "kind": "Pipeline",
-        "metadata": own, "spec": spec(&value["spec"], &mut work),
-    });
-    finish(object, work)
+    let spec = spec(&value["spec"], &mut work);
+    let object = converted::ours("Pipeline", (&namespace, &name), metadata, spec);
+    left_to_do(&mut work);
+    work.notes.finish(object)
 }
 
-/// Checks the result as admission would, and says what has to be done whatever it is.
-fn finish(object: Value, mut work: Work<'_>) -> Result<Imported, Vec<String>> {
-    if work.mistakes.is_empty() {
-        let (namespace, name) = &work.key;
-        let read = lint::read(&object).mistakes.into_iter();
-        let told = read.map(|mistake| format!("Pipeline {namespace}/{name}: {mistake}"));
-        work.mistakes.extend(told);
-    }
-    if !work.mistakes.is_empty() {
-        return Err(work.mistakes);
-    }
+/// Says what has to be done whatever it is.
+fn left_to_do(work: &mut Work<'_>) {
     let (namespace, name) = work.key.clone();
     for secret in std::mem::take(&mut work.tokens) {
-        work.note(format!(
+        work.notes.note(format!(
             "the Secret {namespace}/{secret} needs the key `token`, and the annotation \
              sluice.dev/allowed-hosts with the host of the forge; `username` and `password` are not read; \
              the value pipelines.secrets of the chart has to name it, for: forge"
         ));
     }
-    work.note(format!(
+    work.notes.note(format!(
         "the Providers and Alerts that called /promotion/{namespace}/{name}/..., their Secrets, and the \
          Ingress to pipeline-controller are no longer needed"
     ));
-    work.note(format!(
+    work.notes.note(format!(
         "it is paused: look at it with `kubectl gate pipeline {name} -n {namespace}`, delete Weave's \
          Pipeline, and then remove spec.suspend"
     ));
-    Ok(Imported {
-        object,
-        notes: work.notes,
-    })
 }
 
 fn spec(spec: &Value, work: &mut Work<'_>) -> Value {
-    work.rest("spec", spec, &["appRef", "environments", "promotion"]);
+    work.notes
+        .rest("spec", spec, &["appRef", "environments", "promotion"]);
     let environments = spec["environments"].as_array();
     let environments = environments.map(Vec::as_slice).unwrap_or_default();
     let default = &spec["promotion"];
@@ -119,7 +86,8 @@ fn spec(spec: &Value, work: &mut Work<'_>) -> Value {
 
 /// The app, with a version that Flux serves today.
 fn app(app: &Value, work: &mut Work<'_>) -> Value {
-    work.rest("spec.appRef", app, &["apiVersion", "kind", "name"]);
+    work.notes
+        .rest("spec.appRef", app, &["apiVersion", "kind", "name"]);
     let mut own = json!({"kind": app["kind"], "name": app["name"]});
     let Some(version) = app["apiVersion"].as_str().filter(|it| !it.is_empty()) else {
         return own;
@@ -128,7 +96,7 @@ fn app(app: &Value, work: &mut Work<'_>) -> Value {
     let served = FLUX.iter().find(|(known, _)| *known == group);
     let raised = served.map(|(group, version)| format!("{group}/{version}"));
     if let Some(raised) = raised.as_ref().filter(|raised| *raised != version) {
-        work.note(format!(
+        work.notes.note(format!(
             "spec.appRef.apiVersion was {version}: Flux serves {raised} today"
         ));
     }
@@ -138,7 +106,8 @@ fn app(app: &Value, work: &mut Work<'_>) -> Value {
 
 fn environment(place: usize, value: &Value, default: &Value, work: &mut Work<'_>) -> Value {
     let path = format!("spec.environments[{place}]");
-    work.rest(&path, value, &["name", "targets", "promotion"]);
+    work.notes
+        .rest(&path, value, &["name", "targets", "promotion"]);
     let targets = value["targets"].as_array();
     let targets = targets.map(Vec::as_slice).unwrap_or_default();
     let converted: Vec<Value> = targets
@@ -151,7 +120,7 @@ fn environment(place: usize, value: &Value, default: &Value, work: &mut Work<'_>
     let promotion = &value["promotion"];
     if place == 0 {
         if !promotion.is_null() {
-            work.note(format!(
+            work.notes.note(format!(
                 "{path}.promotion is left out: nothing is promoted to {name}"
             ));
         }
@@ -165,7 +134,7 @@ fn environment(place: usize, value: &Value, default: &Value, work: &mut Work<'_>
     if !effective["strategy"]["pull-request"].is_null() {
         let (namespace, pipeline) = &work.key;
         let branch = format!("promotion-{namespace}-{pipeline}-{name}");
-        work.note(format!(
+        work.notes.note(format!(
             "if the branch {branch} is left, close its pull request and delete it; our branches begin \
              with sluice/"
         ));
@@ -177,14 +146,14 @@ fn environment(place: usize, value: &Value, default: &Value, work: &mut Work<'_>
 }
 
 fn target(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
-    work.rest(path, value, &["namespace", "clusterRef"]);
+    work.notes.rest(path, value, &["namespace", "clusterRef"]);
     let mut own = json!({"namespace": value["namespace"]});
     let reference = &value["clusterRef"];
     if reference.is_null() {
         return own;
     }
     let path = format!("{path}.clusterRef");
-    work.rest(
+    work.notes.rest(
         &path,
         reference,
         &["apiVersion", "kind", "name", "namespace"],
@@ -195,7 +164,7 @@ fn target(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
         let namespace = work.key.0.clone();
         if elsewhere != namespace {
             let cluster = reference["name"].as_str().unwrap_or_default().to_owned();
-            work.note(format!(
+            work.notes.note(format!(
                 "the Secret with the kubeconfig of {elsewhere}/{cluster} needs the annotation \
                  sluice.dev/allowed-namespaces: {namespace}"
             ));

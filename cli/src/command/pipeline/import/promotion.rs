@@ -10,7 +10,7 @@ const FORGES: [&str; 3] = ["github", "gitlab", "bitbucket-server"];
 const UNNAMED: &str = "name-the-files-with-markers.yaml";
 
 pub(super) fn promotion(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
-    work.rest(
+    work.notes.rest(
         path,
         value,
         &["manual", "strategy", "notification", "pull-request"],
@@ -23,7 +23,7 @@ pub(super) fn promotion(path: &str, value: &Value, work: &mut Work<'_>) -> Value
                 _ => "{pull-request: {...}}",
             };
             let remedy = format!("write promotion: {{strategy: {shown}}}");
-            work.refuse(&field, "this is the older form", &remedy);
+            work.notes.refuse(&field, "this is the older form", &remedy);
         }
     }
     let mut own =
@@ -35,7 +35,8 @@ pub(super) fn promotion(path: &str, value: &Value, work: &mut Work<'_>) -> Value
 }
 
 fn strategy(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
-    work.rest(path, value, &["pull-request", "notification", "secretRef"]);
+    work.notes
+        .rest(path, value, &["pull-request", "notification", "secretRef"]);
     let mut own = json!({});
     if !value["pull-request"].is_null() {
         let path = format!("{path}.pull-request");
@@ -43,7 +44,7 @@ fn strategy(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
     }
     if !value["notification"].is_null() {
         own["notification"] = json!({"involvedObject": "Pipeline"});
-        work.note(
+        work.notes.note(
             "notifications are about the Pipeline: Alerts of Flux know no such kind unless their \
              definition is patched; if yours is not, write involvedObject: Application, where the app is \
              in the namespace and cluster of this Pipeline",
@@ -51,7 +52,7 @@ fn strategy(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
     }
     if let Some(secret) = value["secretRef"]["name"].as_str() {
         own["secretRef"] = json!({"name": secret});
-        work.note(format!(
+        work.notes.note(format!(
             "approvals by webhook are signed otherwise than Weave's: those who call it have to sign the \
              time, the method, the path and the body with the key `hmac-key` of the Secret {}/{secret}, and \
              the value check.approvals of the chart has to name it",
@@ -62,18 +63,19 @@ fn strategy(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
 }
 
 fn pull_request(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
-    work.rest(path, value, &["type", "url", "baseBranch", "secretRef"]);
+    work.notes
+        .rest(path, value, &["type", "url", "baseBranch", "secretRef"]);
     let forge = value["type"].as_str().unwrap_or_default();
     if !FORGES.contains(&forge) {
         let problem = format!("`{forge}` is no forge that is known");
         let remedy = "write github, gitlab, gitea or bitbucket-server";
-        work.refuse(&format!("{path}.type"), &problem, remedy);
+        work.notes.refuse(&format!("{path}.type"), &problem, remedy);
     }
     let url = value["url"].as_str().unwrap_or_default();
     if !url.starts_with("https://") {
         let problem = format!("`{url}` is no address over https");
         let remedy = "forges are asked over https alone; write https://...";
-        work.refuse(&format!("{path}.url"), &problem, remedy);
+        work.notes.refuse(&format!("{path}.url"), &problem, remedy);
     }
     if let Some(secret) = value["secretRef"]["name"].as_str() {
         work.tokens.insert(secret.to_owned());
@@ -82,7 +84,7 @@ fn pull_request(path: &str, value: &Value, work: &mut Work<'_>) -> Value {
     if paths.is_empty() {
         paths.push(UNNAMED.to_owned());
         let (namespace, name) = work.key.clone();
-        work.note(format!(
+        work.notes.note(format!(
             "write into {path}.paths the files whose values are marked with {{\"$promotion\": \
              \"{namespace}:{name}:ENVIRONMENT\"}}: only those are read, and {UNNAMED} is none of them"
         ));

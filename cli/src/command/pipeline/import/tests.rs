@@ -2,6 +2,7 @@ use rstest::rstest;
 use sluice_core::offline::lint;
 
 use super::*;
+use crate::converted::Comment;
 
 /// As Weave's design publishes it: without a version of the app, on clusters that are named.
 const SEVERAL_TARGETS: &str = "
@@ -72,7 +73,7 @@ fn what_is_published_is_imported_and_passes_admission(#[case] name: &str, #[case
     let checked = lint::read(&imported.object);
     assert!(checked.mistakes.is_empty(), "{:?}", checked.mistakes);
     assert_eq!(imported.object["spec"]["suspend"], true);
-    insta::assert_snapshot!(name, super::text(&imported).unwrap());
+    insta::assert_snapshot!(name, imported.text().unwrap());
 }
 
 /// The page shows what goes in, and then what comes out.
@@ -92,7 +93,7 @@ fn files_that_are_named_are_written() {
     let imported = import(&read(PULL_REQUESTS), "default", &written).unwrap();
     let strategy = &imported.object["spec"]["promotion"]["strategy"]["pull-request"];
     assert_eq!(strategy["paths"], serde_json::json!(written));
-    let notes = imported.notes.join("\n");
+    let notes = imported.text().unwrap();
     assert!(!notes.contains(".paths"), "{notes}");
 }
 
@@ -151,10 +152,10 @@ fn what_is_not_known_is_said_to_be_left_out() {
     let mut value = read(SEVERAL_TARGETS);
     value["spec"]["colour"] = "blue".into();
     let imported = import(&value, "default", &[]).unwrap();
-    assert!(
-        imported
-            .notes
-            .contains(&"spec.colour is not known, and is left out".to_owned())
-    );
+    let text = "spec.colour is not known, and is left out".to_owned();
+    assert!(imported.comments.contains(&Comment {
+        text,
+        is_lost: true
+    }));
     assert_eq!(imported.object["spec"].get("colour"), None);
 }

@@ -201,35 +201,29 @@ fn only_one_commit_status_for_this_very_commit_counts() {
     assert_eq!(play.merges.len(), 2);
 }
 
-#[test]
-fn labels_that_say_different_keys_count_for_none() {
+#[rstest]
+#[case::of_the_promoter("promoter.argoproj.io/commit-status")]
+#[case::of_the_proposal("commit-status.argoproj.io/key")]
+fn labels_that_say_different_keys_count_for_none(#[case] other: &str) {
     let mut play = Play::new();
     play.all_healthy();
     play.settle();
     play.hydrate("v2");
     play.settle();
     play.check("env/dev", "health", "success");
-    let labels = play
-        .statuses
-        .last_mut()
-        .unwrap()
-        .metadata
-        .labels
-        .as_mut()
-        .unwrap();
-    labels.insert("commit-status.argoproj.io/key".into(), "other".into());
+    let own = "sluice.dev/commit-status";
+    let label = |play: &mut Play, key: &str| {
+        let labels = &mut play.statuses.last_mut().unwrap().metadata.labels;
+        let labels = labels.get_or_insert_default();
+        labels.insert(other.to_owned(), key.to_owned());
+        labels.len()
+    };
+    assert_eq!(label(&mut play, "other"), 2);
     play.settle();
     assert_eq!(play.reason("env/test"), Some("CheckMissing"));
-    let labels = play
-        .statuses
-        .last_mut()
-        .unwrap()
-        .metadata
-        .labels
-        .as_mut()
-        .unwrap();
-    labels.remove("sluice.dev/commit-status");
-    labels.insert("commit-status.argoproj.io/key".into(), "health".into());
+    let labels = &mut play.statuses.last_mut().unwrap().metadata.labels;
+    labels.get_or_insert_default().remove(own);
+    assert_eq!(label(&mut play, "health"), 1);
     play.settle();
     assert_eq!(play.merges.len(), 2);
 }

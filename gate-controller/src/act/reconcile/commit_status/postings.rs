@@ -1,15 +1,15 @@
-//! What forges are being told about commits: at most one thing for each CommitStatus at once, so that what is told
-//! last is what stays.
+//! What forges are being told about commits: at most one thing at once for each CommitStatus, and for each
+//! PromotionStrategy of its dry commit, so that what is told last is what stays.
 //!
-//! What comes in: tasks. What goes out: how the last one of each CommitStatus stands. One that is not wanted any
-//! more when its turn comes tells nothing.
+//! What comes in: tasks. What goes out: how the last one of each stands. One that is not wanted any more when its
+//! turn comes tells nothing.
 
 use std::sync::Arc;
 
 use sluice_core::delivery::commit_status::report::{Errand, Task};
 use sluice_core::delivery::commit_status::{Post, Shown};
+use sluice_core::delivery::promotion_strategy::dry_commit_status;
 use sluice_core::delivery::pull_request::{Failure, Word};
-use sluice_crds::CommitStatus;
 use sluice_crds::git_repository_access::AccessReference;
 use sluice_forges::{
     Forge, ForgeError, Missing, Sha, Status, StatusState, Trouble, Undone, Urgency,
@@ -21,7 +21,7 @@ use crate::act::errands::{Errands, Standing, Term, Turn};
 use crate::act::forges::{Failure as Stopped, Forges, Located};
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
-use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::key::Work;
 use crate::cluster::kind::Kind;
 use crate::lease::Leadership;
 use crate::observe::cache::Seen;
@@ -32,15 +32,15 @@ use crate::observe::world::World;
 pub(crate) struct Postings(Arc<Errands<Post, Result<(), Failure>>>);
 
 impl Postings {
-    /// Nothing is under way. Each that ends wakes its CommitStatus.
+    /// Nothing is under way. Each that ends wakes whose it is.
     pub(crate) fn new(leadership: Leadership, waker: Waker) -> Self {
         let wake = move |work: &Work| waker.wake(work.clone());
         Self(Errands::new(leadership, wake))
     }
 
     /// How the last one stands.
-    pub(super) fn errand(&self, of: &ObjectKey) -> Errand {
-        match self.0.of(&work(of)).into_iter().next() {
+    pub(in crate::act::reconcile) fn errand(&self, of: &Work) -> Errand {
+        match self.0.of(of).into_iter().next() {
             None => Errand::None,
             Some((_, Standing::UnderWay)) => Errand::UnderWay,
             Some((post, Standing::Over(outcome))) => {
@@ -52,13 +52,13 @@ impl Postings {
     }
 
     /// The status that says how it ended was accepted.
-    pub(super) fn accepted(&self, of: &ObjectKey) {
-        self.0.keep(&work(of), |_| false);
+    pub(in crate::act::reconcile) fn accepted(&self, of: &Work) {
+        self.0.keep(of, |_| false);
     }
 
     /// It is gone, or another shard looks at it.
-    pub(crate) fn forget(&self, of: &ObjectKey) {
-        self.0.keep(&work(of), |_| false);
+    pub(crate) fn forget(&self, of: &Work) {
+        self.0.keep(of, |_| false);
     }
 
     /// Another replica leads.
@@ -66,23 +66,23 @@ impl Postings {
         self.0.clear();
     }
 
-    /// Begins to tell something.
-    pub(super) fn begin(
+    /// Begins to tell something to the forge of that access.
+    pub(in crate::act::reconcile) fn begin(
         &self,
         context: &Context,
-        key: &ObjectKey,
-        object: &CommitStatus,
+        of: &Work,
+        access: &AccessReference,
         task: Task,
     ) {
         let Task { post, is_urgent } = task;
-        let found = Located::to_tell(&context.world, &key.namespace, &object.spec.repo_ref);
+        let found = Located::to_tell(&context.world, &of.key.namespace, access);
         let host = found.map_or_else(|_| String::new(), |at| at.host());
         let telling = Telling {
             world: Arc::clone(&context.world),
             forges: Arc::clone(&context.forges),
             clock: Arc::clone(&context.clock),
-            key: key.clone(),
-            access: object.spec.repo_ref.clone(),
+            of: of.clone(),
+            access: access.clone(),
             post: post.clone(),
             urgency: match is_urgent {
                 true => Urgency::Withdrawal,
@@ -97,7 +97,7 @@ impl Postings {
             true => Turn::First,
             false => Turn::Usual,
         };
-        self.0.begin_by(turn, &work(key), &post, &host, run);
+        self.0.begin_by(turn, of, &post, &host, run);
     }
 }
 
@@ -106,7 +106,7 @@ struct Telling {
     world: Arc<World>,
     forges: Arc<Forges>,
     clock: Arc<dyn Clock>,
-    key: ObjectKey,
+    of: Work,
     access: AccessReference,
     post: Post,
     urgency: Urgency,
@@ -128,7 +128,7 @@ impl Telling {
     }
 
     fn located(&self) -> Result<Located, Stopped> {
-        Located::to_tell(&self.world, &self.key.namespace, &self.access)
+        Located::to_tell(&self.world, &self.of.key.namespace, &self.access)
     }
 
     /// Until when it may be sent, if it may be sent now.
@@ -141,12 +141,18 @@ impl Telling {
         })
     }
 
-    /// Whether it is still what the CommitStatus says, as this process knows it now.
+    /// Whether it is still what the object says, as this process knows it now.
     fn is_wanted(&self) -> bool {
-        let seen = self.world.commit_statuses.get(self.key.borrowed());
+        let (world, key, now) = (&self.world, &self.of.key, self.clock.now());
+        if self.of.kind == Kind::PromotionStrategy {
+            let seen = world.promotion_strategies.get(key.borrowed());
+            let object = seen.as_ref().and_then(Seen::object);
+            let wanted = object.and_then(|it| dry_commit_status(it));
+            return wanted.is_some_and(|it| Post::at(&it, now) == self.post);
+        }
+        let seen = world.commit_statuses.get(key.borrowed());
         seen.as_ref().and_then(Seen::object).is_some_and(|object| {
-            Post::at(object, self.clock.now()) == self.post
-                && refusal(&self.world, &self.key, object).is_none()
+            Post::at(object, now) == self.post && refusal(world, key, object).is_none()
         })
     }
 }
@@ -189,8 +195,4 @@ fn stopped(error: ForgeError) -> Stopped {
         Trouble::Absent(Missing::Commit) => Stopped::new(Word::NoCommit, error.to_string()),
         _ => error.into(),
     }
-}
-
-fn work(key: &ObjectKey) -> Work {
-    Work::own(Kind::CommitStatus, key.clone())
 }

@@ -18,7 +18,8 @@ use tower::service_fn;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome, Reconciled};
 use crate::cluster::failure;
-use crate::cluster::key::ObjectKey;
+use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen;
 use crate::observe::clock::{Clock, SetClock};
 
@@ -68,6 +69,10 @@ struct Api {
     refuses: AtomicBool,
     writes: AtomicUsize,
     secrets: AtomicUsize,
+}
+
+fn of(key: &ObjectKey) -> Work {
+    Work::own(Kind::CommitStatus, key.clone())
 }
 
 fn client(api: &Arc<Api>) -> Client {
@@ -172,7 +177,7 @@ impl Scene {
     }
 
     fn errand(&self) -> Errand {
-        self.context.postings.errand(&self.key)
+        self.context.postings.errand(&of(&self.key))
     }
 
     /// Waits until the errand is over.
@@ -203,7 +208,7 @@ async fn nothing_is_told_before_it_is_known_which_names_are_reserved() {
     let looked = CommitStatus::look(&fresh, &scene.key, scene.object(), at).await;
     assert!(matches!(looked, Ok(Outcome::Wake(None))));
     assert_eq!(
-        (scene.written(), fresh.postings.errand(&scene.key)),
+        (scene.written(), fresh.postings.errand(&of(&scene.key))),
         (0, Errand::None)
     );
 }
@@ -300,7 +305,7 @@ async fn nothing_is_remembered_of_one_that_is_gone_or_that_others_lead() {
     let scene = Scene::new();
     for forget in [
         (|scene: &Scene| scene.context.postings.clear()) as fn(&Scene),
-        |scene: &Scene| scene.context.postings.forget(&scene.key),
+        |scene: &Scene| scene.context.postings.forget(&of(&scene.key)),
     ] {
         scene.look().await.unwrap();
         assert_ne!(scene.errand(), Errand::None);

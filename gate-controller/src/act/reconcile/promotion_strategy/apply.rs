@@ -93,7 +93,7 @@ fn what(act: &Act) -> String {
     let name = match act {
         Act::Create(object) => object.metadata.name.as_deref(),
         Act::Change { before, .. } | Act::Delete(before) => before.metadata.name.as_deref(),
-        Act::LookAt(_) | Act::List => None,
+        Act::LookAt(_) | Act::List | Act::Told | Act::Tell(_) => None,
     };
     format!("the PullRequest {}", name.unwrap_or_default())
 }
@@ -105,6 +105,7 @@ async fn carry_out(
     act: Act,
 ) -> Result<(), kube::Error> {
     let manager = PromotionStrategy::MANAGER;
+    let own = Work::own(Kind::PromotionStrategy, key.clone());
     match act {
         Act::Create(child) => owned::create(context, manager, *child).await,
         Act::Change {
@@ -125,6 +126,15 @@ async fn carry_out(
         Act::List => {
             let access = access_of(key, &object.spec.repo_ref);
             context.repositories.list_now(&access.key);
+            Ok(())
+        }
+        Act::Told => {
+            context.postings.accepted(&own);
+            Ok(())
+        }
+        Act::Tell(task) => {
+            let access = &object.spec.repo_ref;
+            context.postings.begin(context, &own, access, task);
             Ok(())
         }
     }

@@ -81,6 +81,7 @@ pub(super) fn gather(
         reverts: reverts(world, key, object),
         reverts_verified: world.standing().identity != Identity::Unverified,
         kustomizations: seen_kustomizations(world, key, object),
+        dry_errand: context.postings.errand(&own),
         object: Arc::clone(object),
         now,
     }
