@@ -6,6 +6,7 @@ use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStat
 use sluice_crds::revert_commit::RevertPhase;
 
 use self::branches::Branches;
+use crate::told::get;
 
 mod branches;
 mod commit_statuses;
@@ -98,6 +99,15 @@ async fn a_commit_goes_through_three_environments() -> Result<()> {
     let told = scene.told(&dry, &context).await?;
     assert!((2..=4).contains(&told), "{told}");
     scene.rests().await?;
+    // It is counted, with the time since the dry commit was made.
+    let (_, page) = get(controller.metrics()?, "/metrics").await?;
+    let of = scene.labels("env/prod");
+    for line in [
+        format!("sluice_branch_promotions_total{{{of},by=\"sluice\"}} 1\n"),
+        format!("sluice_branch_lead_time_seconds_count{{{of}}} 1\n"),
+    ] {
+        assert!(page.contains(&line), "{line}{page}");
+    }
     controller.stop().await;
     Ok(())
 }

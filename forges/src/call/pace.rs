@@ -22,7 +22,7 @@ use jiff::fmt::rfc2822;
 use parking_lot::{Mutex, MutexGuard};
 use sluice_egress::Reply;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, timeout_at};
 
 use super::said::{number, wait};
 use crate::outcome::{Trouble, Wait};
@@ -37,7 +37,7 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// How urgent a request is, the most urgent first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
-    /// To take back that something may be merged.
+    /// To say that something may not be merged.
     Withdrawal,
     /// To merge, and to say that it may be merged.
     Merge,
@@ -190,11 +190,9 @@ impl Pacing {
             news.as_mut().enable();
             match change.begin() {
                 Begins::Now => break,
+                // It may end earlier, by one that is more urgent.
                 Begins::At(at) => {
-                    tokio::select! {
-                        () = news => {}
-                        () = sleep_until(at) => {}
-                    }
+                    let _ = timeout_at(at, news).await;
                 }
                 Begins::Later => news.await,
             }

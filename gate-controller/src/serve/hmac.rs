@@ -27,7 +27,7 @@ impl Sum {
     }
 
     /// Whether one of these is the code of all pieces.
-    pub(super) fn is_one_of(self, codes: &[Code]) -> bool {
+    pub(super) fn fits_one_of(self, codes: &[Code]) -> bool {
         let sum = self.0.sign();
         let equal = |code: &Code| verify_slices_are_equal(sum.as_ref(), code).is_ok();
         codes.iter().fold(false, |found, code| equal(code) | found)

@@ -315,6 +315,12 @@ impl Branches {
         Ok(())
     }
 
+    /// What metrics say of an environment.
+    pub fn labels(&self, branch: &str) -> String {
+        let namespace = self.stage.namespace();
+        format!("namespace=\"{namespace}\",name=\"{NAME}\",environment=\"{branch}\"")
+    }
+
     pub fn commit_statuses(&self) -> Api<CommitStatus> {
         Api::namespaced(self.stage.client(), self.stage.namespace())
     }

@@ -111,13 +111,9 @@ impl Task {
         matches!(self, Self::Look { .. })
     }
 
-    /// Whether it is done with what is left of a rate limit: to merge, and to say that it may be merged.
+    /// Whether it is done with what is left of a rate limit: to merge, and to say whether it may be merged.
     pub fn is_spared(&self) -> bool {
-        match self {
-            Self::Merge { .. } => true,
-            Self::SetStatus(it) => it.gate == MergeGate::Success,
-            _ => false,
-        }
+        matches!(self, Self::Merge { .. } | Self::SetStatus(_))
     }
 
     /// Whether it takes back what a commit status may say more than the gates.

@@ -305,15 +305,13 @@ async fn what_must_not_wait_has_places_of_its_own() {
     errands.begin(&of("shop", "later"), &"key", "git.example.com", |_| async {
         1
     });
-    errands.begin_by(
-        Turn::First,
-        &of("shop", "app"),
-        &"key",
-        "git.example.com",
-        |_| async { 1 },
-    );
-    assert_eq!(woken.recv().await, Some(of("shop", "app")));
-    assert_eq!(Instant::now(), before);
+    // Merges wait for none of these either.
+    for (turn, name) in [(Turn::First, "app"), (Turn::Merge, "merge")] {
+        let work = of("shop", name);
+        errands.begin_by(turn, &work, &"key", "git.example.com", |_| async { 1 });
+        assert_eq!(woken.recv().await, Some(work));
+        assert_eq!(Instant::now(), before);
+    }
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ impl Signature {
         let mut sum = Sum::new(key);
         sum.add(format!("{}\n{method}\n{path}\n", self.written).as_bytes());
         sum.add(body);
-        sum.is_one_of(&[self.code])
+        sum.fits_one_of(&[self.code])
     }
 }
 

@@ -41,6 +41,9 @@ struct Environment {
     failing_since: Option<Timestamp>,
 }
 
+/// One of its two histograms.
+type Figure = fn(&Environment) -> &Histogram;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Histogram {
     sum: f64,
@@ -174,7 +177,6 @@ impl Collector for Branches {
                 ConstCounter::new(count).encode(metric.encode_family(&labels)?)?;
             }
         }
-        type Figure = fn(&Environment) -> &Histogram;
         let figures: [(&str, &str, Figure); 2] = [
             (
                 "sluice_branch_lead_time_seconds",

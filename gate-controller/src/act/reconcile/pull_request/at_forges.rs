@@ -184,17 +184,14 @@ impl AtForges {
 }
 
 /// How urgent it is.
-fn urgency(task: &Task) -> Urgency {
+pub(super) fn urgency(task: &Task) -> Urgency {
     match task {
         _ if task.withdraws() => Urgency::Withdrawal,
-        _ if task.is_spared() => Urgency::Merge,
-        Task::SetStatus(_) => Urgency::Status,
+        Task::Merge { .. } | Task::SetStatus(_) => Urgency::Merge,
         Task::Commit | Task::Open { .. } | Task::Join(_) => Urgency::Opening,
-        Task::Look { .. }
-        | Task::Edit { .. }
-        | Task::Merge { .. }
-        | Task::Close { .. }
-        | Task::DeleteBranch { .. } => Urgency::Other,
+        Task::Look { .. } | Task::Edit { .. } | Task::Close { .. } | Task::DeleteBranch { .. } => {
+            Urgency::Other
+        }
     }
 }
 

@@ -10,13 +10,15 @@ use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::json;
-use sluice_core::delivery::pull_request::{Errand, Recent, Task};
+use sluice_core::delivery::pull_request::{Errand, Recent, Task, Telling};
+use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Pipeline, PullRequest, PullRequestStatus};
+use sluice_forges::Urgency;
 use tokio::time::timeout;
 use tower::service_fn;
 
-use super::at_forges::is_still_ordered;
+use super::at_forges::{is_still_ordered, urgency};
 use super::owners::Found;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome};
@@ -361,6 +363,35 @@ async fn a_merge_needs_its_order_until_it_is_sent() {
     assert!(!may(&merge));
     // Nothing else needs one.
     assert!(may(&Task::Commit));
+}
+
+#[test]
+fn merges_and_what_lets_them_be_merged_come_before_what_is_opened() {
+    let says = |gate| {
+        Task::SetStatus(Telling {
+            commit: "a".repeat(40),
+            context: "sluice".to_owned(),
+            gate,
+            why: String::new(),
+        })
+    };
+    let merge = Task::Merge {
+        number: 7,
+        commit: "a".repeat(40),
+        method: None,
+        hold_label: None,
+        not_after: NOON.parse().unwrap(),
+    };
+    let delete = Task::DeleteBranch { commit: None };
+    for (task, expected) in [
+        (says(MergeGate::Pending), Urgency::Withdrawal),
+        (says(MergeGate::Success), Urgency::Merge),
+        (merge, Urgency::Merge),
+        (Task::Open { commit: None }, Urgency::Opening),
+        (delete, Urgency::Other),
+    ] {
+        assert_eq!(urgency(&task), expected, "{task:?}");
+    }
 }
 
 #[tokio::test]
