@@ -22,6 +22,7 @@ mod mixed;
 mod ordered;
 mod pipelines;
 mod process;
+mod promotion;
 mod scale;
 mod seen;
 mod sources;
@@ -46,6 +47,8 @@ pub(crate) enum Command {
     /// Many pipelines, with environments on other clusters and pull requests at a forge; and what a look
     /// at one costs: criterion.
     Pipelines(pipelines::Arguments),
+    /// Many promotion strategies over branches of a real Gitea.
+    Promotion(promotion::Arguments),
 }
 
 pub(crate) async fn run(command: Command) -> Result<()> {
@@ -58,6 +61,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Check(arguments) => check::run(arguments).await,
         Command::Sources(arguments) => sources::run(arguments).await,
         Command::Pipelines(arguments) => pipelines::run(arguments).await,
+        Command::Promotion(arguments) => promotion::run(arguments).await,
     }
 }
 

@@ -88,6 +88,13 @@ impl Controller {
         Ok(sum(&self.page().await?, "sluice_writes_total"))
     }
 
+    /// How often a metric has counted what has this label, such as `protocol="git"`.
+    pub(super) async fn count(&self, metric: &str, label: &str) -> Result<u64> {
+        let page = self.page().await?;
+        let lines = page.lines().filter(|line| line.contains(label));
+        Ok(sum(&lines.collect::<Vec<_>>().join("\n"), metric))
+    }
+
     /// How many it makes while nothing changes, for so long.
     #[allow(clippy::disallowed_methods, reason = "a benchmark on the real clock")]
     pub(super) async fn idle(&self, length: Duration) -> Result<u64> {

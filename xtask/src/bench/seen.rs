@@ -37,13 +37,16 @@ pub(super) enum Moment {
     Allowed,
     /// The gate's status says that it is open.
     Open,
-    /// The GatedSource says that it is admitted, or the pipeline that its second environment is.
+    /// The GatedSource says that it is admitted, the pipeline that its second environment is, or the strategy
+    /// that the pull request of its first one is ordered to be merged.
     Admitted,
     /// The pipeline says that its run is completed.
     Completed,
-    /// The PullRequest says that it is open at the forge.
+    /// The PullRequest says that it is open at the forge, or the strategy that the one of its first
+    /// environment is.
     Opened,
-    /// The pipeline says that the pull request of its last environment was merged.
+    /// The pipeline says that the pull request of its last environment was merged, or the strategy that its
+    /// first environment has the commit.
     Merged,
     /// The child is pinned to it.
     Pinned,
@@ -63,6 +66,7 @@ pub(super) enum Kind {
     Kustomization,
     Pipeline,
     PullRequest,
+    PromotionStrategy,
 }
 
 impl Kind {
@@ -75,6 +79,7 @@ impl Kind {
             Self::Kustomization => ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization"),
             Self::Pipeline => ("sluice.dev", "v1alpha1", "Pipeline"),
             Self::PullRequest => ("sluice.dev", "v1alpha1", "PullRequest"),
+            Self::PromotionStrategy => ("sluice.dev", "v1alpha1", "PromotionStrategy"),
         };
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
     }
@@ -122,6 +127,16 @@ impl Kind {
             Self::PullRequest => {
                 let is_it = says("/spec/about/revision", commit);
                 &[(Moment::Opened, is_it && says("/status/state", "Open"))]
+            }
+            Self::PromotionStrategy => {
+                let first = |field: &str| format!("/status/environments/0/{field}");
+                let is_there = |field: &str| object.pointer(&first(field)).is_some();
+                let proposed = says(&first("proposed/drySHA"), commit);
+                &[
+                    (Moment::Opened, proposed && is_there("pullRequest/number")),
+                    (Moment::Admitted, proposed && is_there("order")),
+                    (Moment::Merged, says(&first("active/drySHA"), commit)),
+                ]
             }
         };
         let found = found.iter().filter(|(_, is)| *is);
