@@ -15,6 +15,7 @@ mod duration;
 mod expression;
 mod force;
 mod marker;
+mod metadata;
 mod revision;
 mod target;
 mod text;
@@ -59,4 +60,10 @@ fn expression() {
 #[test]
 fn marker() {
     marker::TARGET.check(marker::holds);
+}
+
+/// The metadata of a hydrator, in a file or in a note.
+#[test]
+fn metadata() {
+    metadata::TARGET.check(metadata::holds);
 }

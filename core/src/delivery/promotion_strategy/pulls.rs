@@ -7,10 +7,10 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use sluice_crds::{PullRequest, PullRequestStatus};
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::PullRequestRecord;
 use sluice_crds::pull_request::{Change, PullRequestState};
+use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
 use super::reverts::Current;

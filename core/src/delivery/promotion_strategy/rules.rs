@@ -30,6 +30,7 @@ use super::graph::Graph;
 use super::merges;
 use super::pulls::{self, Pull, Standing};
 use super::reverts::Current;
+use super::sequence::{forwards, in_order};
 use super::tips::{Asker, Dry, Env, Tip};
 use super::{Access, Given, upkeep, words};
 use crate::text::words::clean;
@@ -194,49 +195,6 @@ fn foreign(at: &At<'_, '_>) -> Option<Wait> {
     }
 }
 
-/// The first rule of the proposal: no moving backwards.
-fn forwards(at: &At<'_, '_>) -> Option<Wait> {
-    let proposed = at.tip.dry.known()?;
-    let dry_branch = &at.given.object.spec.dry_branch;
-    let Some(head) = at.heads.branches.get(dry_branch) else {
-        let message =
-            format!("there is no branch {dry_branch}; write the one that people commit to");
-        return Some(wait("DryBranchMissing", message));
-    };
-    match at.asker.contains(head, proposed) {
-        Sight::Known(true) => {}
-        Sight::Known(false) | Sight::Absent => {
-            let message = format!("{} is not on the branch {dry_branch}", short(proposed));
-            return Some(wait("NotOnDryBranch", message));
-        }
-        Sight::Pending => return Some(pending()),
-        Sight::Failed(why) => return Some(wait("AncestryUnknown", why)),
-    }
-    let own = at.me.env.place;
-    let places = [own].into_iter().chain(at.graph.after(own));
-    places
-        .filter_map(|place| at.all.get(place))
-        .find_map(|later| {
-            let (branch, there) = (
-                later.env.branch(),
-                match &later.env.stands_at {
-                    Dry::Known(there) => there,
-                    // Nothing was promoted to it yet.
-                    Dry::Unsaid => return None,
-                    Dry::Pending => return Some(pending()),
-                    Dry::Invalid(why) | Dry::Unreadable(why) => {
-                        let message = format!(
-                            "it is not known at which commit {} is: {why}",
-                            later.env.branch()
-                        );
-                        return Some(wait("AncestryUnknown", message));
-                    }
-                },
-            );
-            at.ahead_of(proposed, branch, there)
-        })
-}
-
 fn held(at: &At<'_, '_>) -> Option<Wait> {
     if let Some(revert) = &at.me.reverting {
         let (branch, name) = (at.branch(), revert.name());
@@ -265,38 +223,6 @@ fn held(at: &At<'_, '_>) -> Option<Wait> {
             Some(Sight::Pending) => Some(pending()),
             Some(Sight::Known(false) | Sight::Absent | Sight::Failed(_)) | None => {
                 Some(wait("Held", message))
-            }
-        }
-    })
-}
-
-/// The second rule: every environment before has what is proposed here.
-fn in_order(at: &At<'_, '_>) -> Option<Wait> {
-    let proposed = at.tip.dry.known()?;
-    let mut before = at.graph.before(at.me.env.place);
-    before.find_map(|place| {
-        let earlier = at.all.get(place)?;
-        let branch = earlier.env.branch();
-        // Also where it is overwritten: what it says of itself proves nothing.
-        if earlier.arrived.as_ref().map(|it| it.by) == Some(Arrival::Foreign) {
-            let message = format!("{branch} has a commit that somebody else has pushed");
-            return Some(wait("WaitsForEnvironment", message));
-        }
-        let is_missing = earlier.env.active.is_none();
-        match &earlier.env.stands_at {
-            Dry::Known(there) if there == proposed && !is_missing => None,
-            Dry::Pending => Some(pending()),
-            Dry::Known(there) => {
-                let message = format!(
-                    "{branch} is at {}, and not at {}",
-                    short(there),
-                    short(proposed)
-                );
-                Some(wait("WaitsForEnvironment", message))
-            }
-            Dry::Unsaid | Dry::Invalid(_) | Dry::Unreadable(_) => {
-                let message = format!("{branch} is not at {} yet", short(proposed));
-                Some(wait("WaitsForEnvironment", message))
             }
         }
     })
@@ -377,56 +303,11 @@ impl<'g> At<'_, 'g> {
         self.me.env.branch()
     }
 
-    /// Whether what is proposed comes after what an environment is at.
-    fn ahead_of(&self, proposed: &str, branch: &str, there: &str) -> Option<Wait> {
-        match self.asker.contains(proposed, there) {
-            Sight::Known(true) => return None,
-            Sight::Pending => return Some(pending()),
-            Sight::Failed(why) => return Some(wait("AncestryUnknown", why)),
-            Sight::Known(false) | Sight::Absent => {}
-        }
-        let (new, old) = (short(proposed), short(there));
-        match self.asker.contains(there, proposed) {
-            Sight::Known(true) => {
-                let message = format!("{branch} is at {old} already, which comes after {new}");
-                Some(wait("MovesBackwards", message))
-            }
-            Sight::Known(false) | Sight::Absent => {
-                let message = format!(
-                    "{branch} is at {old}, and neither of it and {new} comes after the other"
-                );
-                Some(wait("Diverged", message))
-            }
-            Sight::Pending => Some(pending()),
-            Sight::Failed(why) => Some(wait("AncestryUnknown", why)),
-        }
-    }
-
     /// The commit that fixes what was taken back.
     fn fix_of(&self, held: &Held) -> Option<&str> {
         let mut reverts = self.given.reverts.iter();
         let revert = reverts.find(|it| it.metadata.name.as_deref() == Some(&held.revert_commit))?;
         revert.spec.fixed_by.as_deref()
-    }
-
-    /// The environments whose checks prove what is proposed here: those directly before, and for one that has
-    /// it only because there was nothing to change, those before it, too.
-    pub(super) fn proving(&self) -> Vec<usize> {
-        let mut all: Vec<usize> = Vec::new();
-        let mut left: Vec<usize> = self.graph.directly_before(self.me.env.place).to_vec();
-        while let Some(place) = left.pop() {
-            if all.contains(&place) {
-                continue;
-            }
-            all.push(place);
-            let env = self.all.get(place).map(|seen| &seen.env);
-            let own = env.and_then(|env| env.active.as_ref()?.dry.known());
-            if own != self.tip.dry.known() {
-                left.extend(self.graph.directly_before(place));
-            }
-        }
-        all.sort_unstable();
-        all
     }
 
     /// What keeps an open pull request from being merged.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus};
-use sluice_crds::pull_request::{Change, MergeSent, PullRequestState};
+use sluice_crds::pull_request::{MergeSent, PullRequestState};
 use sluice_crds::{CommitStatus, Decision, Gate, GateSet};
 
 use super::*;
@@ -19,12 +19,21 @@ use repository::Repository;
 
 mod arrivals;
 mod chain;
+mod checks;
+mod destinations;
 mod dry;
+mod files;
+mod forge;
+mod healthy;
+mod joins;
+mod notes;
 mod orders;
 mod pulls;
 mod repository;
 mod reverts;
+mod sequence;
 mod stories;
+mod words;
 
 const NOON: &str = "2026-11-23T12:00:00Z";
 
@@ -51,6 +60,10 @@ struct Play {
     dry_errand: Errand,
     /// What the forge was told of dry commits: the commit, how it stands, and in words.
     dry_told: Vec<(String, Shown, String)>,
+    /// Gates, gatekeepers and policies beside those that are open or closed.
+    world: World,
+    /// What the forge has done.
+    events: Vec<String>,
 }
 
 impl Play {
@@ -92,6 +105,8 @@ impl Play {
             clock_is_lost: false,
             dry_errand: Errand::None,
             dry_told: Vec::new(),
+            world: World::default(),
+            events: Vec::new(),
             object,
         };
         let first = play.repository.commit_dry("first");
@@ -153,7 +168,7 @@ impl Play {
     }
 
     fn gathered(&self, own: Option<&GateSet>, what: What, branch: &str) -> Gathered {
-        let mut world = World::default();
+        let mut world = self.world.clone();
         for (name, is_open) in &self.open {
             let state = if *is_open { "open" } else { "closed" };
             let gate: Gate = serde_json::from_value(json!({
@@ -186,7 +201,7 @@ impl Play {
         });
         Given {
             surroundings: surroundings.collect(),
-            checked: Ok(()),
+            checked: check(&self.object),
             access: self.access.clone(),
             evidence: Arc::new(self.repository.listed(self.now)),
             object: Arc::new(self.object.clone()),
@@ -262,76 +277,6 @@ impl Play {
             Act::Told => self.dry_errand = Errand::None,
             Act::Tell(task) => self.tell(task),
         }
-    }
-
-    /// What the forge and the looks at PullRequests do: open, follow, close, merge by an order.
-    fn forge(&mut self) -> bool {
-        let mut moved = false;
-        for place in 0..self.pull_requests.len() {
-            let object = self.pull_requests[place].clone();
-            let mut status = object.status.clone().unwrap_or_default();
-            let head = self.repository.find(&object.spec.source_branch);
-            match status.state.unwrap_or(PullRequestState::Pending) {
-                PullRequestState::Pending => {
-                    let mut head = head;
-                    if let Some(Change::Tree(tree)) = &object.spec.change {
-                        let branch = &object.spec.source_branch;
-                        let made = self.repository.of_tree(branch, tree);
-                        status.commit_sha = Some(made.clone());
-                        head = Some(made);
-                    }
-                    status.state = Some(PullRequestState::Open);
-                    status.id = Some(i64::try_from(place).unwrap() + 1);
-                    status.head_sha = head;
-                }
-                PullRequestState::Open if object.spec.close.is_some() => {
-                    status.state = Some(PullRequestState::Closed);
-                }
-                PullRequestState::Open => {
-                    status.head_sha = self.joined(&object).or(head);
-                    if let Some(order) = self.order(&object) {
-                        assert_eq!(Some(&order), status.head_sha.as_ref());
-                        status.merge_sent = Some(self.sent(&order));
-                        let base = &object.spec.target_branch;
-                        let merged = match self.squashes {
-                            true => self.repository.squash(base, &order),
-                            false => self.repository.merge(base, &order),
-                        };
-                        self.merges.push((base.clone(), order));
-                        status.state = Some(PullRequestState::Merged);
-                        status.merged_sha = Some(merged);
-                        status.merged_at = Some(time(self.now));
-                    }
-                }
-                _ => {}
-            }
-            moved |= object.status.as_ref() != Some(&status);
-            self.pull_requests[place].status = Some(status);
-        }
-        moved
-    }
-
-    /// What is proposed is joined to the history of its environment, if that is ordered.
-    fn joined(&mut self, object: &PullRequest) -> Option<String> {
-        let environment = self.find(&object.spec.about.environment)?;
-        let join = environment
-            .join
-            .clone()
-            .filter(|_| object.spec.change.is_none())?;
-        let branch = &object.spec.source_branch;
-        let is_due = self.repository.find(branch).as_ref() == Some(&join.head_sha);
-        is_due.then(|| self.repository.join(branch, &join))
-    }
-
-    /// The head that may be merged now.
-    fn order(&self, object: &PullRequest) -> Option<String> {
-        let environment = self.find(&object.spec.about.environment)?;
-        let order = environment.order.as_ref()?;
-        let is_it = Some(&order.pull_request) == object.metadata.name.as_ref()
-            && order.key == object.spec.about.key
-            && order.not_after.0 >= self.now
-            && Some(&order.head_sha) == self.repository.find(&object.spec.source_branch).as_ref();
-        is_it.then(|| order.head_sha.clone())
     }
 
     /// What a PullRequest says before the merge of this head is sent.

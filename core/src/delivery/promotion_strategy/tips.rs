@@ -1,8 +1,8 @@
 //! Step 1: what both branches of each environment have, and from which dry commit that was made.
 //!
-//! The file in a commit says it. An environment for which nothing is proposed stands at what the note on its
-//! proposed commit says, if there is one: a hydrator that has found nothing to change leaves it there. Notes
-//! on anything else say nothing: fewer people look at them than at branches.
+//! The file in a commit says it. A note on a proposed commit says up to which dry commit that stands, too: a
+//! hydrator that has found nothing to change leaves it there. So an environment for which nothing is proposed
+//! stands at what the note says. Notes on anything else say nothing: fewer people look at them than at branches.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -353,12 +353,7 @@ impl<'g> Branches<'g, '_> {
             return Dry::Unsaid;
         };
         match (proposes, proposed) {
-            (Sight::Known(false), Some(proposed)) => {
-                let note = noted(asker, heads, proposed);
-                // It may only lie after what the commit itself says.
-                let note = note.map(|note| after(asker, note, &proposed.dry));
-                note.unwrap_or_else(|| proposed.dry.clone())
-            }
+            (Sight::Known(false), Some(proposed)) => up_to(asker, heads, proposed),
             (Sight::Pending, _) => Dry::Pending,
             _ => self.kept(asker, active),
         }
@@ -375,6 +370,12 @@ impl<'g> Branches<'g, '_> {
             None => active.dry.clone(),
         }
     }
+}
+
+/// The newest dry commit that a tip stands for: its note may only name one after that which it was made from.
+pub(super) fn up_to(asker: &Asker<'_>, heads: &Heads, tip: &Tip) -> Dry {
+    let note = noted(asker, heads, tip).map(|note| after(asker, note, &tip.dry));
+    note.unwrap_or_else(|| tip.dry.clone())
 }
 
 /// What a note says, if that comes after what the commit itself says; else the latter.

@@ -337,19 +337,6 @@ fn a_person_who_closes_a_pull_request_is_obeyed_until_something_else_is_proposed
     assert_eq!(record.n, 2);
 }
 
-#[test]
-fn every_wait_is_told_and_the_first_decides() {
-    let (mut play, _) = waiting();
-    play.check("env/dev", "health", "failure");
-    play.pull_request("env/test").status.as_mut().unwrap().draft = true;
-    play.settle();
-    assert_eq!(
-        play.reasons("env/test"),
-        ["WaitsForEnvironment", "CheckFailed", "Draft"]
-    );
-    assert_eq!(play.reason("env/test"), Some("WaitsForEnvironment"));
-}
-
 /// Everybody can write the trailer of a join.
 #[test]
 fn checks_of_a_parent_count_for_no_other_files() {

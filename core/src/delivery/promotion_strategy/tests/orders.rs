@@ -286,3 +286,104 @@ fn the_files_of_an_earlier_promotion_are_nobody_s_promotion() {
     play.settle();
     assert_eq!(arrived(&play).0, Some(Arrival::Foreign));
 }
+
+#[test]
+fn an_order_holds_no_longer_than_its_gate_is_open() {
+    let mut play = ordered();
+    let closed = json!([{
+        "name": "freeze", "from": "2026-11-23T12:01:20", "until": "2026-11-23T13:00:00",
+    }]);
+    let gatekeeper = serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+        "metadata": {"name": "freeze", "namespace": "apps"}, "spec": {"schedule": {"closed": closed}},
+    }));
+    let gatekeeper: sluice_crds::Gatekeeper = gatekeeper.unwrap();
+    let key = Key::of(&gatekeeper.metadata);
+    play.world.gatekeepers.insert(key, Arc::new(gatekeeper));
+    let gate = serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+        "metadata": {"name": "office", "namespace": "apps"}, "spec": {"gatekeepers": [{"name": "freeze"}]},
+    }));
+    let gate: Gate = gate.unwrap();
+    play.world.gates.insert(Key::of(&gate.metadata), gate);
+    play.open.clear();
+    let end: Timestamp = "2026-11-23T12:01:20Z".parse().unwrap();
+    let mut ends = Vec::new();
+    for second in [0, 30, 70, 79] {
+        play.now = NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(second);
+        let wake = play.look().wake;
+        let order = play.environment("env/dev").order.clone().unwrap();
+        ends.push(
+            order
+                .not_after
+                .0
+                .duration_since(NOON.parse().unwrap())
+                .as_secs(),
+        );
+        assert!(wake.is_some_and(|wake| wake <= order.not_after.0));
+    }
+    // Each holds for a minute, and the last one until the gate closes.
+    assert_eq!(ends, [60, 60, 80, 80]);
+    play.now = end;
+    play.look();
+    let dev = play.environment("env/dev");
+    assert_eq!(
+        (dev.order.as_ref(), dev.gate),
+        (None, Some(MergeGate::Pending))
+    );
+    assert_eq!(play.reasons("env/dev"), ["GateClosed"]);
+}
+
+/// Nobody may act on what a status says that nobody would decide any more.
+#[test]
+fn whatever_ends_the_decision_takes_an_order_back() {
+    let changes: [(fn(&mut Play), &str); 4] = [
+        (|play| play.clock_is_lost = true, "ClockLost"),
+        (
+            |play| play.spec(|spec| spec["suspend"] = json!(true)),
+            "Suspended",
+        ),
+        (
+            |play| play.check("env/dev-next", "lint", "failure"),
+            "CheckFailed",
+        ),
+        // It has no check any more, so that what it gets would go on at once.
+        (
+            |play| play.spec(|spec| spec["activeCommitStatuses"] = json!([])),
+            "InvalidSpec",
+        ),
+    ];
+    for (change, reason) in changes {
+        let mut play = ordered();
+        play.check("env/dev-next", "lint", "success");
+        play.spec(|spec| spec["proposedCommitStatuses"] = json!([{"key": "lint"}]));
+        play.settle();
+        assert!(play.environment("env/dev").order.is_some());
+        change(&mut play);
+        play.settle();
+        let dev = play.environment("env/dev");
+        let told = (dev.order.as_ref(), dev.gate);
+        assert_eq!(told, (None, Some(MergeGate::Pending)), "{reason}");
+        let says = play.says("Stalled");
+        assert_eq!(says.is_some(), reason == "InvalidSpec", "{says:?}");
+        assert!(says.is_some() || play.reason("env/dev") == Some(reason));
+        play.forge_works = true;
+        play.settle();
+        assert_eq!(play.merges, [], "{reason}");
+    }
+}
+
+/// Where others wait for what nobody checks, nothing is begun.
+#[test]
+fn a_strategy_without_checks_opens_and_merges_nothing() {
+    let mut play = Play::with(&json!({
+        "repoRef": {"name": "shop"}, "environments": [{"branch": "env/dev"}, {"branch": "env/test"}],
+    }));
+    play.hydrate("v2");
+    play.settle();
+    assert_eq!(play.says("Stalled").as_deref(), Some("True InvalidSpec"));
+    assert_eq!((play.pull_requests.len(), play.merges.len()), (0, 0));
+    play.spec(|spec| spec["environments"][0]["unchecked"] = json!(true));
+    play.settle();
+    assert_eq!(play.merges.len(), 2);
+}

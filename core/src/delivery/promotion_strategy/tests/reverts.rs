@@ -10,7 +10,7 @@ use super::*;
 
 /// One environment, which was healthy with the first commit and is not with the second. Returns the dry
 /// commits.
-fn broken(more: &Value) -> (Play, String, String) {
+pub(super) fn broken(more: &Value) -> (Play, String, String) {
     let mut environment = json!({"branch": "env/prod"});
     let fields = environment.as_object_mut().unwrap();
     fields.extend(more.as_object().unwrap().clone());
@@ -29,7 +29,7 @@ fn broken(more: &Value) -> (Play, String, String) {
     (play, first, second)
 }
 
-fn revert(play: &Play, name: &str, to: &str) -> RevertCommit {
+pub(super) fn revert(play: &Play, name: &str, to: &str) -> RevertCommit {
     serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "RevertCommit",
         "metadata": {
@@ -44,13 +44,13 @@ fn revert(play: &Play, name: &str, to: &str) -> RevertCommit {
     .unwrap()
 }
 
-fn phase(play: &Play, name: &str) -> (RevertPhase, String) {
+pub(super) fn phase(play: &Play, name: &str) -> (RevertPhase, String) {
     let all = &play.environment("env/prod").reverts;
     let found = all.iter().find(|it| it.name == name).unwrap();
     (found.phase, found.reason.clone())
 }
 
-fn arrival(play: &Play) -> Option<Arrival> {
+pub(super) fn arrival(play: &Play) -> Option<Arrival> {
     play.environment("env/prod").active.as_ref()?.arrived_by
 }
 
