@@ -58,7 +58,7 @@ pub struct Request<'a, A = Repeatable<'a>> {
 pub struct Sieve<'a> {
     /// The most bytes of the whole body.
     pub most: usize,
-    /// Removes from what has come what is not needed. It is called again each time more has come.
+    /// Removes from what has come what is not needed. It is called again when much more has come, and at the end.
     pub keep: &'a (dyn Fn(&mut Vec<u8>) + Send + Sync),
 }
 

@@ -18,6 +18,9 @@ use crate::request::{Body, Once, Reply, Request, Schemes, Sent, Sieve};
 use crate::trust;
 use crate::turns::{Lane, Limits, Pair, Turn, Turns};
 
+/// After so many bytes of a body more is removed from it. Each time all that is kept is gone through.
+const PORTION: usize = 256 << 10;
+
 /// The way out. Clones share its limits.
 #[derive(Clone)]
 pub struct Egress(Arc<Inner>);
@@ -225,7 +228,7 @@ impl Egress {
         {
             return Err(EgressError::TooLong(most));
         }
-        let mut read: usize = 0;
+        let (mut read, mut fresh): (usize, usize) = (0, 0);
         while let Some(chunk) = response.chunk().await.map_err(outcome)? {
             read = read.saturating_add(chunk.len());
             if read > most {
@@ -233,12 +236,22 @@ impl Egress {
             }
             make_room(&mut body, chunk.len(), most);
             body.extend_from_slice(&chunk);
-            if let Some(sieve) = sieve {
-                (sieve.keep)(&mut body);
+            fresh = fresh.saturating_add(chunk.len());
+            match sieve {
+                Some(_) if fresh < PORTION => continue,
+                Some(sieve) => (sieve.keep)(&mut body),
+                None => {}
             }
+            fresh = 0;
             if body.len() > kept {
                 return Err(EgressError::TooLong(kept));
             }
+        }
+        if let Some(sieve) = sieve {
+            (sieve.keep)(&mut body);
+        }
+        if body.len() > kept {
+            return Err(EgressError::TooLong(kept));
         }
         Ok((status, headers, body))
     }

@@ -255,12 +255,12 @@ impl Forge {
     }
 
     /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set
-    /// it only where it changes.
+    /// it only where it changes. It is sent only if `may` still says so when its turn has come.
     ///
     /// # Errors
     /// It is not set, or that is not known: then it may be set again.
-    pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, until: Instant) -> Act<()> {
-        on_each!(self, it => it.set_status(commit, status, until))
+    pub async fn set_status(&self, commit: &Sha, status: &Status<'_>, may: May<'_>) -> Act<()> {
+        on_each!(self, it => it.set_status(commit, status, may))
     }
 
     /// The newest status of each name that a commit has, sorted by name. On GitHub also what checks say of it;

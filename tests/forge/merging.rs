@@ -190,7 +190,7 @@ async fn a_required_status_holds_the_merge_until_it_succeeds() {
         };
         scene
             .forge
-            .set_status(&commit, &status, soon())
+            .set_status(&commit, &status, &|| Some(soon()))
             .await
             .unwrap();
     };

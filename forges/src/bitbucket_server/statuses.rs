@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 use sluice_egress::Method;
-use tokio::time::Instant;
 
 use super::BitbucketServer;
+use crate::call::May;
 use crate::names::Sha;
 use crate::outcome::{Act, ForgeError, Missing, Trouble};
 use crate::pulls::{Said, Status, StatusState, cut};
@@ -19,7 +19,7 @@ impl BitbucketServer {
         &self,
         commit: &Sha,
         status: &Status<'_>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("set a commit status");
         let body = json!({
@@ -34,7 +34,7 @@ impl BitbucketServer {
             "url": status.url,
         });
         let path = format!("/commits/{commit}/builds");
-        let reply = call.send(Method::Post, &path, &body, until).await?;
+        let reply = call.send_while(Method::Post, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             _ => call.done(&reply),

@@ -272,9 +272,10 @@ impl Call {
                     description,
                     url: "https://sluice.example.com/prod",
                 };
-                done(forge.set_status(commit, &status, until).await, |()| {
-                    "done".to_owned()
-                })
+                done(
+                    forge.set_status(commit, &status, &|| Some(until)).await,
+                    |()| "done".to_owned(),
+                )
             }
             Self::Contains { base, commit } => match forge.contains(base, commit).await {
                 Ok(contains) => contains.to_string(),

@@ -3,10 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 use sluice_egress::Method;
-use tokio::time::Instant;
 
 use super::{GitHub, NO_RIGHT};
-use crate::call::{Call, says};
+use crate::call::{Call, May, says};
 use crate::names::Sha;
 use crate::outcome::{Act, ForgeError, Missing, Trouble};
 use crate::pulls::{Said, Status, StatusState, cut};
@@ -19,7 +18,7 @@ impl GitHub {
         &self,
         commit: &Sha,
         status: &Status<'_>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("set a commit status");
         let body = json!({
@@ -33,7 +32,7 @@ impl GitHub {
             "target_url": status.url,
         });
         let path = format!("/statuses/{commit}");
-        let reply = call.send(Method::Post, &path, &body, until).await?;
+        let reply = call.send_while(Method::Post, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             422 if says(&reply.body, "No commit found") => {

@@ -3,10 +3,9 @@
 use serde::Deserialize;
 use serde_json::json;
 use sluice_egress::Method;
-use tokio::time::Instant;
 
 use super::GitLab;
-use crate::call::says;
+use crate::call::{May, says};
 use crate::names::Sha;
 use crate::outcome::{Act, ForgeError, Missing, Trouble};
 use crate::pulls::{Said, Status, StatusState, cut};
@@ -20,7 +19,7 @@ impl GitLab {
         &self,
         commit: &Sha,
         status: &Status<'_>,
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("set a commit status");
         let state = match status.state {
@@ -35,7 +34,7 @@ impl GitLab {
             "target_url": status.url,
         });
         let path = format!("/statuses/{commit}");
-        let reply = call.send(Method::Post, &path, &body, until).await?;
+        let reply = call.send_while(Method::Post, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Commit)).await),
             400 if is_in_state(&reply.body, state) => Ok(()),

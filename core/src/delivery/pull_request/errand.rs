@@ -111,12 +111,15 @@ impl Task {
         matches!(self, Self::Look { .. })
     }
 
-    /// Whether it is done with what is left of a rate limit: to merge, and to say whether it may be merged.
+    /// Whether it is done with what is left of a rate limit: to merge, and to say that it may be merged.
     pub fn is_spared(&self) -> bool {
-        matches!(self, Self::Merge { .. } | Self::SetStatus(_))
+        match self {
+            Self::SetStatus(it) => it.gate == MergeGate::Success,
+            _ => matches!(self, Self::Merge { .. }),
+        }
     }
 
-    /// Whether it takes back what a commit status may say more than the gates.
+    /// Whether it takes back what a commit status may say more than the gates, if that is a success.
     pub fn withdraws(&self) -> bool {
         matches!(self, Self::SetStatus(it) if it.gate == MergeGate::Pending)
     }

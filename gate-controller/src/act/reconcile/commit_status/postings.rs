@@ -183,7 +183,7 @@ async fn tell(
         description,
         url: url.as_deref().unwrap_or(page),
     };
-    let told = forge.set_status(commit, &status, until).await;
+    let told = forge.set_status(commit, &status, &|| Some(until)).await;
     told.map_err(|undone| match undone {
         Undone::Refused(error) | Undone::NotDone(error) | Undone::Unknown(error) => stopped(error),
     })

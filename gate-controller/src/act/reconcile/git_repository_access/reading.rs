@@ -157,7 +157,8 @@ fn failed(error: ForgeError, clock: &dyn Clock) -> Said {
         | Trouble::Failed(_)
         | Trouble::Unauthorized
         | Trouble::NoRight(_)
-        | Trouble::RateLimited(_) => true,
+        | Trouble::RateLimited(_)
+        | Trouble::Throttled(_) => true,
         _ => false,
     };
     let failure = Failure::from(error).at(clock.now());

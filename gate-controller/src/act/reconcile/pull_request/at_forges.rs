@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use sluice_core::delivery::pull_request::{Errand, Failure, Outcome, Recent, Task, Word};
 use sluice_crds::PullRequest;
+use sluice_crds::pipeline::MergeGate;
 use sluice_forges::Urgency;
 use tokio::time::Instant;
 
@@ -160,7 +161,7 @@ impl AtForges {
         let host =
             located(&world, key, &object, &task).map_or_else(|_| String::new(), |at| at.host());
         let (errand, key) = (task.clone(), key.clone());
-        let turn = match urgency(&task) {
+        let turn = match urgency(&object, &task) {
             Urgency::Withdrawal => Turn::First,
             Urgency::Merge => Turn::Merge,
             Urgency::Status | Urgency::Opening | Urgency::Other => Turn::Usual,
@@ -183,10 +184,17 @@ impl AtForges {
     }
 }
 
-/// How urgent it is.
-pub(super) fn urgency(task: &Task) -> Urgency {
+/// How urgent it is. What takes no success back does not go before merges.
+pub(super) fn urgency(object: &PullRequest, task: &Task) -> Urgency {
+    let shown = object
+        .status
+        .as_ref()
+        .and_then(|status| status.commit_status);
     match task {
-        _ if task.withdraws() => Urgency::Withdrawal,
+        Task::SetStatus(_) if task.withdraws() => match shown {
+            Some(MergeGate::Success) => Urgency::Withdrawal,
+            Some(MergeGate::Pending) | None => Urgency::Status,
+        },
         Task::Merge { .. } | Task::SetStatus(_) => Urgency::Merge,
         Task::Commit | Task::Open { .. } | Task::Join(_) => Urgency::Opening,
         Task::Look { .. } | Task::Edit { .. } | Task::Close { .. } | Task::DeleteBranch { .. } => {
@@ -195,7 +203,7 @@ pub(super) fn urgency(task: &Task) -> Urgency {
     }
 }
 
-/// Whether a merge or a join is still what the owner orders, as this process knows it now.
+/// Whether a merge, a join or a success is still what the owner wants, as this process knows it now.
 pub(super) fn is_still_ordered(
     world: &World,
     key: &ObjectKey,
@@ -210,6 +218,12 @@ pub(super) fn is_still_ordered(
             order.is_some_and(|order| order.key == about.key && order.head_sha == *commit)
         }
         Task::Join(joining) => says().is_some_and(|says| says.join.as_ref() == Some(joining)),
+        Task::SetStatus(telling) if telling.gate == MergeGate::Success => {
+            says().is_some_and(|says| {
+                let is_about = |head: &String| *head == telling.commit;
+                says.gate == MergeGate::Success && says.head.as_ref().is_none_or(is_about)
+            })
+        }
         _ => true,
     }
 }
@@ -249,7 +263,7 @@ async fn run(
     {
         return open.into_outcome();
     }
-    match forges.open(at, urgency(task), clock.now()).await {
+    match forges.open(at, urgency(object, task), clock.now()).await {
         Ok(forge) => {
             let desk = Desk {
                 forge: &forge,

@@ -367,6 +367,11 @@ async fn a_merge_needs_its_order_until_it_is_sent() {
 
 #[test]
 fn merges_and_what_lets_them_be_merged_come_before_what_is_opened() {
+    let shows = |gate: Option<MergeGate>| {
+        let mut object = object();
+        object.status.get_or_insert_default().commit_status = gate;
+        object
+    };
     let says = |gate| {
         Task::SetStatus(Telling {
             commit: "a".repeat(40),
@@ -383,14 +388,18 @@ fn merges_and_what_lets_them_be_merged_come_before_what_is_opened() {
         not_after: NOON.parse().unwrap(),
     };
     let delete = Task::DeleteBranch { commit: None };
+    let urgent = |gate| urgency(&shows(gate), &says(MergeGate::Pending));
+    assert_eq!(urgent(Some(MergeGate::Success)), Urgency::Withdrawal);
+    // It takes nothing back.
+    assert_eq!(urgent(Some(MergeGate::Pending)), Urgency::Status);
+    assert_eq!(urgent(None), Urgency::Status);
     for (task, expected) in [
-        (says(MergeGate::Pending), Urgency::Withdrawal),
         (says(MergeGate::Success), Urgency::Merge),
         (merge, Urgency::Merge),
         (Task::Open { commit: None }, Urgency::Opening),
         (delete, Urgency::Other),
     ] {
-        assert_eq!(urgency(&task), expected, "{task:?}");
+        assert_eq!(urgency(&shows(None), &task), expected, "{task:?}");
     }
 }
 

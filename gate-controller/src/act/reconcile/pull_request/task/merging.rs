@@ -60,8 +60,13 @@ impl Job<'_> {
         // It is asked again after the forge was looked at.
         let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
         let ours = Some(commit).filter(|_| !self.is_followed());
+        // It was sent: that it cannot be looked at does not say that it was not merged.
+        let look = async || {
+            let looked = self.look_at(number, ours).await;
+            looked.map_err(|stopped| Stopped::new(Word::Unanswered, stopped.why))
+        };
         let Err(undone) = merge.await else {
-            return self.look_at(number, ours).await;
+            return look().await;
         };
         match (&undone, &undone.error().trouble) {
             // For Gitea, a commit that is in its base already is not ready for ever.
@@ -88,7 +93,7 @@ impl Job<'_> {
                 Trouble::AlreadyMerged | Trouble::Closed | Trouble::HeadMoved | Trouble::Absent(_),
             ) => self.look_at(number, ours).await,
             // It may be under way there.
-            (Undone::Unknown(_), _) => match self.look_at(number, ours).await? {
+            (Undone::Unknown(_), _) => match look().await? {
                 seen @ Outcome::Seen(
                     _,
                     sluice_core::delivery::pull_request::Fate::Merged { .. },

@@ -27,7 +27,9 @@ impl Job<'_> {
             url: page.unwrap_or_else(|| self.desk.at.url()),
         };
         let (forge, commit) = (self.forge(), sha(commit)?);
-        forge.set_status(&commit, &status, self.until()?).await?;
+        forge
+            .set_status(&commit, &status, self.desk.may_act)
+            .await?;
         Ok(Outcome::Done)
     }
 }
