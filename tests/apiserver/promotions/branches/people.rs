@@ -16,7 +16,7 @@ impl Branches {
     }
 
     /// All pull requests into a branch, the oldest first.
-    async fn into_branch(&self, branch: &str) -> Result<Vec<Value>> {
+    async fn pulls_of(&self, branch: &str) -> Result<Vec<Value>> {
         let path = format!("/pulls?state=all&sort=oldest&base_branch={branch}");
         let path = path.replace("env/", "env%2F");
         self.gitea.all_in_repository(&self.repository, &path).await
@@ -26,7 +26,7 @@ impl Branches {
     pub async fn pulls_into(&self, branch: &str, states: &[&str]) -> Result<Vec<i64>> {
         let what = format!("the pull requests into {branch}");
         poll(DEADLINE, &what, async || {
-            let pulls = self.into_branch(branch).await?;
+            let pulls = self.pulls_of(branch).await?;
             let found: Vec<_> = pulls.iter().map(state).collect();
             ensure!(found == states, "{found:?}");
             let numbers = pulls.iter().filter_map(|pull| pull["number"].as_i64());
