@@ -194,3 +194,24 @@ fn what_stands_for_a_commit_by_its_note_proves_nothing_of_those_before_it() {
     let merged = play.merges.iter().map(|(branch, _)| branch.as_str());
     assert_eq!(merged.collect::<Vec<_>>(), ["env/dev", "env/prod"]);
 }
+
+/// Nothing moves backwards where what is proposed stands for what a later environment was made from, or where
+/// that has nothing newer.
+#[test]
+fn a_later_environment_is_ahead_by_its_files_alone() {
+    let mut play = held_at("dev");
+    play.hydrate_some("v2", "dev");
+    // The note of test comes before that of dev.
+    let third = play.repository.commit_dry("v3");
+    play.repository.note("env/test-next", &third);
+    play.settle();
+    assert_eq!(play.reasons("env/dev"), ["GateClosed"]);
+    // A person merges what only test has, past dev.
+    let fourth = play.hydrate_some("v4", "test");
+    play.settle();
+    assert_eq!(play.reasons("env/test"), ["WaitsForEnvironment"]);
+    play.merge_by_person("env/test");
+    play.settle();
+    assert_eq!(play.at("env/test"), Some(fourth.as_str()));
+    assert_eq!(play.reasons("env/dev"), ["GateClosed"]);
+}
