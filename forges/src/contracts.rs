@@ -6,7 +6,7 @@
 //!
 //! In the texts, `<a>` is the id of a commit: forty times that digit.
 
-mod replay;
+pub(crate) mod replay;
 mod scenario;
 mod shown;
 

@@ -21,6 +21,8 @@ mod pack;
 mod packet;
 mod push;
 mod read;
+#[cfg(test)]
+mod real;
 
 /// How we call ourselves.
 const AGENT: &[u8] = b"agent=sluice";

@@ -66,13 +66,10 @@ pub(super) async fn play(provider: Provider, scenario: Scenario) -> (String, Opt
         left,
         wrong: None,
     }));
-    let (config, authority) = tls(Certificate::For(HOST));
-    let mut server = JoinSet::new();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    server.spawn(serve(listener, acceptor, Arc::clone(&contract)));
-
     let heard = Arc::<Mutex<Vec<Ended>>>::default();
-    let forge = forge(provider, port, authority, Arc::clone(&heard));
+    let answers = Arc::clone(&contract);
+    let next = move |head: &str, body: &[u8]| answers.lock().unwrap().next(head, body);
+    let (forge, _server) = served(listener, provider, Arc::clone(&heard), next);
     let outcome = scenario.call.on(&forge).await;
     // The port is another one each time.
     let outcome = outcome.replace(&format!("{HOST}:{port}"), HOST);
@@ -83,6 +80,21 @@ pub(super) async fn play(provider: Provider, scenario: Scenario) -> (String, Opt
     });
     let heard = heard.lock().unwrap();
     (outcome, wrong.or_else(|| misheard(&exchanges, &heard)))
+}
+
+/// A forge whose requests are answered so, one after another, as long as the server is kept.
+pub(crate) fn served(
+    listener: TcpListener,
+    provider: Provider,
+    heard: Arc<Mutex<Vec<Ended>>>,
+    answer: impl Fn(&str, &[u8]) -> Vec<u8> + Send + Sync + 'static,
+) -> (Forge, JoinSet<()>) {
+    let port = listener.local_addr().unwrap().port();
+    let (config, authority) = tls(Certificate::For(HOST));
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let mut server = JoinSet::new();
+    server.spawn(serve(listener, acceptor, answer));
+    (forge(provider, port, authority, heard), server)
 }
 
 /// Whether each request was told of once, with how it has ended.
@@ -130,21 +142,20 @@ fn forge(provider: Provider, port: u16, authority: String, heard: Arc<Mutex<Vec<
     Forge::new(address.unwrap(), Access { way, token })
 }
 
-async fn serve(listener: TcpListener, acceptor: TlsAcceptor, contract: Arc<Mutex<Contract>>) {
+async fn serve(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    answer: impl Fn(&str, &[u8]) -> Vec<u8> + Sync,
+) {
     while let Ok((stream, _)) = listener.accept().await {
-        if let Ok(stream) = acceptor.accept(stream).await {
-            answer(stream, &contract).await;
+        let Ok(mut stream) = acceptor.accept(stream).await else {
+            continue;
+        };
+        if let Some((head, body)) = read(&mut stream).await {
+            let _ = stream.write_all(&answer(&head, &body)).await;
+            let _ = stream.shutdown().await;
         }
     }
-}
-
-async fn answer(mut stream: TlsStream<TcpStream>, contract: &Mutex<Contract>) {
-    let Some((head, body)) = read(&mut stream).await else {
-        return;
-    };
-    let reply = contract.lock().unwrap().next(&head, &body);
-    let _ = stream.write_all(&reply).await;
-    let _ = stream.shutdown().await;
 }
 
 /// The head and the body of a request.
@@ -168,7 +179,7 @@ async fn read(stream: &mut TlsStream<TcpStream>) -> Option<(String, Vec<u8>)> {
     }
 }
 
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = head
         .lines()
         .skip(1)

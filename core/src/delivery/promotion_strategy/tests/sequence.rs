@@ -99,6 +99,10 @@ impl Evidence for Forgetful {
         self.0.heads()
     }
 
+    fn listed_at(&self) -> Option<Timestamp> {
+        self.0.listed_at()
+    }
+
     fn answer(&self, question: &Question) -> Sight<Answer> {
         match question {
             Question::Contains { .. } => Sight::Failed("the forge answers 500".to_owned()),

@@ -116,7 +116,7 @@ fn is_of(
     super::access_of(it, named) == super::access_of(key, &object.spec.repo_ref)
 }
 
-fn commit_statuses(
+pub(super) fn commit_statuses(
     world: &World,
     key: &ObjectKey,
     object: &PromotionStrategy,

@@ -1,4 +1,4 @@
-//! Who is woken by what, among the kinds of promotion.
+//! Who is woken by what, among the kinds of promotion, and what counts for whom.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,16 +6,19 @@ use std::sync::Arc;
 use rstest::rstest;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use sluice_core::gate::Identity;
+use sluice_core::time::clock::Trust;
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::{CommitStatus, PromotionStrategy, PullRequest, RevertCommit};
 
+use super::gather::commit_statuses;
 use crate::act::reconcile::Reconciled;
 use crate::act::reconcile::gated_source::tests::world;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
-use crate::observe::world::World;
+use crate::observe::world::{Standing, World};
 
 fn key(namespace: &str, name: &str) -> ObjectKey {
     KeyRef { namespace, name }.into()
@@ -153,4 +156,40 @@ fn a_status_that_nobody_reads_wakes_nobody() {
     ));
     let phase = json!({ "phase": "Merged" });
     assert!(matters::<RevertCommit>(&revert_commit(), &observed, &phase));
+}
+
+/// Whoever may create CommitStatuses in some namespace proves nothing for the strategies of others.
+#[rstest]
+#[case::its_own("shop", json!({ "name": "shop" }), true, true)]
+#[case::one_that_is_named("ci", json!({ "name": "shop", "namespace": "shop" }), true, true)]
+#[case::one_that_is_named_where_nobody_may_name("ci", json!({ "name": "shop", "namespace": "shop" }), false, false)]
+#[case::one_that_is_not_named("other", json!({ "name": "shop", "namespace": "shop" }), true, false)]
+#[case::another_repository("shop", json!({ "name": "other" }), true, false)]
+#[case::another_repository_of_the_name("ci", json!({ "name": "shop" }), true, false)]
+fn a_commit_status_counts_by_its_namespace_and_its_repository(
+    #[case] namespace: &str,
+    #[case] repository: Value,
+    #[case] crosses: bool,
+    #[case] counts: bool,
+) {
+    let standing = Standing {
+        trust: Trust::Good,
+        identity: Identity::Verified,
+    };
+    let world = World::new(standing, crosses);
+    let strategy = json!({
+        "repoRef": { "name": "shop" }, "commitStatusNamespaces": ["ci"],
+        "environments": [{ "branch": "env/prod" }],
+    });
+    let strategy: PromotionStrategy = made("shop", &strategy, &Value::Null);
+    let mut spec = commit_status();
+    spec["repoRef"] = repository;
+    let mut status: CommitStatus = made("load-test", &spec, &Value::Null);
+    status.metadata.namespace = Some(namespace.to_owned());
+    let seen = Some(Seen::Object(Arc::new(status)));
+    world
+        .commit_statuses
+        .hold(&key(namespace, "load-test"), seen);
+    let found = commit_statuses(&world, &key("shop", "shop"), &strategy);
+    assert_eq!(found.len(), usize::from(counts));
 }
