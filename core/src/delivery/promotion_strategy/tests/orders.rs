@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sluice_crds::pipeline::MergeGate;
-use sluice_crds::promotion_strategy::EnvironmentState;
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentState};
 
 use super::*;
 
@@ -77,6 +77,21 @@ fn what_was_decided_from_a_part_is_not_written() {
     // But what was let pass and is held back now is taken back at once.
     play.open.insert("office".to_owned(), false);
     play.settle();
+    assert_eq!(play.environment("env/dev").order, None);
+}
+
+/// The forge has merged it, and then the branch cannot be read for a while.
+#[test]
+fn a_merge_by_an_order_stays_one_while_the_repository_cannot_be_read() {
+    let mut play = ordered();
+    play.forge();
+    play.repository.trouble = Some("down".to_owned());
+    play.settle();
+    assert_eq!(play.reason("env/dev"), Some("ForgeUnavailable"));
+    play.repository.trouble = None;
+    play.settle();
+    let active = play.environment("env/dev").active.clone().unwrap();
+    assert_eq!(active.arrived_by, Some(Arrival::Promotion));
     assert_eq!(play.environment("env/dev").order, None);
 }
 
