@@ -9,6 +9,8 @@ use self::branches::Branches;
 
 mod branches;
 mod commit_statuses;
+mod kills;
+mod once;
 
 fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
     let active = environment.active.as_ref();

@@ -37,7 +37,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// What belongs to a request and goes on with it. The client of the line has credentials where the
 /// request has none.
-const HEADERS: [&str; 3] = ["accept", "authorization", "content-type"];
+const HEADERS: [&str; 4] = ["accept", "authorization", "content-type", "git-protocol"];
 
 /// What the API server says when it refuses.
 pub fn refusal(code: StatusCode, reason: &str) -> Fault {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use gate_controller::cluster::key::KeyRef;
+use gate_controller::observe::clock::{Clock, SystemClock};
 use http::Method;
-use kube::Api;
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
 use sluice_crds::{
@@ -20,6 +22,7 @@ use sluice_tests::hydrator::Hydrator;
 use sluice_tests::{conformance, poll, status};
 
 use crate::pipelines::shop::state;
+use crate::proxy::Proxy;
 use crate::stage::Stage;
 
 /// Until the controller and the forge have done what they do by themselves.
@@ -27,6 +30,7 @@ pub const DEADLINE: Duration = Duration::from_secs(90);
 /// After this the branches are listed again.
 const ROUND: Duration = Duration::from_secs(11);
 pub const NAME: &str = "shop";
+pub const SECRET: &str = "git-token";
 const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
 /// What is hydrated.
 const FILE: &str = "manifests.yaml";
@@ -37,26 +41,36 @@ pub struct Branches {
     hydrator: Hydrator,
     repository: String,
     clock: Arc<AheadClock>,
+    /// The Secret, the access and the strategy.
+    objects: Vec<Value>,
 }
 
 impl Branches {
     /// All three have what was made of the first commit. `more` belongs to the spec of the strategy.
     pub async fn open(word: &str, more: Value) -> Result<Self> {
+        Self::open_on(Self::stage(word).await?, None, more).await
+    }
+
+    /// Where one is opened.
+    pub async fn stage(word: &str) -> Result<Stage> {
+        Stage::new(word, "2026-11-23T12:00:00Z").await
+    }
+
+    /// The same on a stage that is there. The controller reaches the forge by `line`, if there is one.
+    pub async fn open_on(stage: Stage, line: Option<&Proxy>, more: Value) -> Result<Self> {
         let gitea = gitea().await?;
-        let stage = Stage::new(word, "2026-11-23T12:00:00Z").await?;
         let repository = stage.namespace().to_owned();
         let first = (FILE, &*manifest("1"));
         let hydrator = Hydrator::open(gitea, &repository, &ENVIRONMENTS, first).await?;
         let bot = gitea.bot(&repository).await?;
-        let scene = Self {
+        let mut scene = Self {
             stage,
             gitea,
             hydrator,
             repository,
             clock: Arc::default(),
+            objects: Vec::new(),
         };
-        let secret = bot.secret_for_pipelines("git-token");
-        scene.apply(&secret).await?;
         scene.turn("closed").await?;
         scene
             .apply(&json!({
@@ -64,15 +78,19 @@ impl Branches {
                 "metadata": {"name": "production"}, "spec": {"gatekeepers": [{"name": "switch"}]},
             }))
             .await?;
+        let mut secret = bot.secret_for_pipelines(SECRET);
+        let mut url = gitea.url(OWNER, &scene.repository);
+        if let Some(line) = line {
+            url = format!("{}/{OWNER}/{}", line.url(), scene.repository);
+            secret["stringData"]["ca.crt"] = line.authority().into();
+        }
         let access = json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
             "metadata": {"name": NAME},
             "spec": {
-                "provider": "gitea", "url": gitea.url(OWNER, &scene.repository),
-                "secretRef": {"name": "git-token"}, "interval": "10s",
+                "provider": "gitea", "url": url, "secretRef": {"name": SECRET}, "interval": "10s",
             },
         });
-        scene.apply(&access).await?;
         let mut spec = json!({
             "repoRef": {"name": NAME},
             "activeCommitStatuses": [{"key": "health"}],
@@ -87,18 +105,32 @@ impl Branches {
             "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
             "metadata": {"name": NAME}, "spec": spec,
         });
-        scene.apply(&strategy).await?;
+        scene.objects = vec![secret, access, strategy];
+        scene.put().await?;
         Ok(scene)
+    }
+
+    /// Writes the Secret, the access and the strategy.
+    pub async fn put(&self) -> Result<()> {
+        for object in &self.objects {
+            self.apply(object).await?;
+        }
+        Ok(())
     }
 
     /// Starts a controller.
     pub async fn start(&self) -> Result<InProcess> {
+        self.start_as(self.stage.client()).await
+    }
+
+    /// The same, with the rights of this client.
+    pub async fn start_as(&self, client: Client) -> Result<InProcess> {
         let mut settings = controller::settings(self.stage.namespace());
         settings.egress_allow = vec!["127.0.0.0/8".parse()?];
         // The admission policies are not installed here.
         settings.trust_unverified_identity = true;
         let clock = Arc::clone(&self.clock);
-        InProcess::start(settings, self.stage.client(), clock).await
+        InProcess::start(settings, client, clock).await
     }
 
     /// Lets so much time pass that the branches are listed again.
@@ -106,9 +138,66 @@ impl Branches {
         self.clock.put_forward(ROUND);
     }
 
+    /// Lets so much time pass.
+    pub fn pass_minutes(&self, minutes: u64) {
+        self.clock.put_forward(Duration::from_secs(60 * minutes));
+    }
+
+    /// Lets time pass until a controller has listed the branches again, and has nothing left to do.
+    pub async fn lists(&self, controller: &InProcess) -> Result<()> {
+        let namespace = self.namespace();
+        let access = KeyRef {
+            namespace,
+            name: NAME,
+        }
+        .into();
+        let repositories = controller.repositories();
+        let before = repositories.listed_at(&access);
+        self.pass();
+        poll(DEADLINE, "another list", async || {
+            let now = repositories.listed_at(&access);
+            ensure!(now > before, "{now:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        controller.rests().await
+    }
+
     pub async fn apply(&self, object: &Value) -> Result<()> {
         self.stage.apply(&object.to_string()).await?;
         Ok(())
+    }
+
+    pub fn client(&self) -> Client {
+        self.stage.client()
+    }
+
+    pub fn namespace(&self) -> &str {
+        self.stage.namespace()
+    }
+
+    /// Has the branches listed now, by the clock of the machine.
+    pub async fn request(&self) -> Result<()> {
+        let at = SystemClock.now().to_string();
+        let annotations = json!({"reconcile.fluxcd.io/requestedAt": at});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let params = PatchParams::default();
+        self.strategies().patch(NAME, &params, &patch).await?;
+        Ok(())
+    }
+
+    /// How many pull requests were merged into a branch.
+    pub async fn merges(&self, branch: &str) -> Result<usize> {
+        let path = format!("/commits?sha={branch}&stat=false&limit=50");
+        let all = self.hydrator.ask(Method::GET, &path, &Value::Null).await?;
+        let all = all.as_array().context("no commits")?;
+        let of = format!("into {branch}");
+        let is_merge = |it: &&Value| {
+            let message = it["commit"]["message"].as_str().unwrap_or_default();
+            message.starts_with("Merge pull request")
+                && message.lines().next().is_some_and(|it| it.ends_with(&of))
+        };
+        Ok(all.iter().filter(is_merge).count())
     }
 
     /// The gate of prod.
