@@ -268,9 +268,9 @@ async fn nothing_is_written_in_an_hour_in_which_nothing_happens() -> Result<()> 
         Ok::<_, anyhow::Error>(all)
     };
     let before = written().await?;
-    // A list that is older than three minutes is too old to decide from.
-    for _ in 0..30 {
-        scene.pass_minutes(2);
+    // A list that is older than two minutes is too old to decide from.
+    for _ in 0..51 {
+        scene.pass_minutes(1);
         scene.lists(&controller).await?;
     }
     assert_eq!(written().await?, before);
