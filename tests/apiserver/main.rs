@@ -16,6 +16,7 @@ mod flux_strip;
 mod forces;
 mod gate_policies;
 mod gated_sources;
+mod keeper;
 mod kinds;
 mod notifications;
 mod outages;

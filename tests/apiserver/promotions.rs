@@ -12,7 +12,9 @@ mod branches;
 mod commit_statuses;
 mod dead_forge;
 mod histories;
+mod kills;
 mod kinds;
+mod once;
 mod people;
 
 fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {

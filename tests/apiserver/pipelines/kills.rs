@@ -23,10 +23,8 @@ use super::reports::Told;
 use super::shop::{Shop, state};
 use super::{PROD, admitted, put, says};
 use crate::clusters::scene::Scene;
+use crate::keeper::{Keeper, Next, Point, after, before};
 use crate::proxy::Proxy;
-use keeper::{Keeper, Next, Point, after, before};
-
-mod keeper;
 
 /// Until the forge has done what it is asked for.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -107,7 +105,7 @@ async fn has_arrived(shop: &Shop, revision: &str, pulls: &[&str]) -> Result<()> 
 /// A shop whose controller reaches the forge by a line.
 async fn open(next: Next, merge: &str) -> Result<(Shop, Keeper, Proxy)> {
     let scene = Scene::new("kills").await?;
-    let mut keeper = Keeper::new(&scene, next).await?;
+    let mut keeper = Keeper::new(scene.own(), scene.namespace(), next).await?;
     let forge = keeper.line().beside_over_tls(gitea().await?.nobody()?);
     let forge = forge.await?;
     let shop = Shop::open_on(scene, Some(&forge), json!({"merge": merge})).await?;
@@ -223,7 +221,7 @@ async fn a_notification_is_sent_at_most_once_more(
     let scene = Scene::new("kills").await?;
     scene.define_here().await?;
     let inbox = Inbox::serve().await?;
-    let mut keeper = Keeper::new(&scene, next).await?;
+    let mut keeper = Keeper::new(scene.own(), scene.namespace(), next).await?;
     let way = Config::new(inbox.url().parse()?);
     let line = keeper.line().beside(Client::try_from(way)?).await?;
     match to {
@@ -266,7 +264,7 @@ async fn a_revision_is_admitted_once(
 ) -> Result<()> {
     let scene = Scene::new("kills").await?;
     scene.define_here().await?;
-    let mut keeper = Keeper::new(&scene, next).await?;
+    let mut keeper = Keeper::new(scene.own(), scene.namespace(), next).await?;
     Keeper::dies_at(keeper.line(), &point);
     keeper.start(None).await?;
     strategy(&scene, &json!({"admission": {}})).await?;
@@ -301,7 +299,7 @@ async fn an_admission_is_reported_to_another_cluster_once(
     let mut told = Told::new("kills").await?;
     told.grant(&["get", "list", "watch"], &["patch"]).await?;
     told.gatekeeper(&[&told.user()]).await?;
-    let mut keeper = Keeper::new(&told.scene, next).await?;
+    let mut keeper = Keeper::new(told.scene.own(), told.scene.namespace(), next).await?;
     let line = keeper.line().beside_over_tls(told.scene.nobody().await?);
     let line = line.await?;
     let token = told.scene.token().await?;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use gate_controller::observe::clock::Clock;
+use gate_controller::cluster::key::KeyRef;
+use gate_controller::observe::clock::{Clock, SystemClock};
 use http::Method;
 use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -25,6 +26,7 @@ use sluice_tests::hydrator::Hydrator;
 use sluice_tests::{conformance, poll, status};
 
 use crate::pipelines::shop::state;
+use crate::proxy::Proxy;
 use crate::stage::Stage;
 
 mod people;
@@ -37,6 +39,7 @@ const ROUND: Duration = Duration::from_secs(11);
 /// before the forge has carried it out.
 const STEP: Duration = Duration::from_millis(250);
 pub const NAME: &str = "shop";
+pub const SECRET: &str = "git-token";
 const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
 /// What the forge signs its webhooks with.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -49,40 +52,52 @@ pub struct Branches {
     hydrator: Hydrator,
     repository: String,
     clock: Arc<AheadClock>,
+    /// The Secret, the access and the strategy.
+    objects: Vec<Value>,
 }
 
 impl Branches {
     /// All three have what was made of the first commit. `more` belongs to the spec of the strategy.
     pub async fn open(word: &str, more: Value) -> Result<Self> {
-        Self::open_with(word, &ENVIRONMENTS, more).await
+        Self::open_on(Self::stage(word).await?, None, more).await
+    }
+
+    /// Where one is opened.
+    pub async fn stage(word: &str) -> Result<Stage> {
+        Stage::new(word, "2026-11-23T12:00:00Z").await
+    }
+
+    /// The same on a stage that is there. The controller reaches the forge by `line`, if there is one.
+    pub async fn open_on(stage: Stage, line: Option<&Proxy>, more: Value) -> Result<Self> {
+        Self::open_with(stage, line, &ENVIRONMENTS, more).await
     }
 
     /// The same with one environment alone, and with these fields of it.
     pub async fn open_dev(word: &str, mut dev: Value) -> Result<Self> {
         dev["branch"] = "env/dev".into();
-        Self::open_with(word, &["env/dev"], json!({"environments": [dev]})).await
+        let (stage, more) = (Self::stage(word).await?, json!({"environments": [dev]}));
+        Self::open_with(stage, None, &["env/dev"], more).await
     }
 
     async fn open_with(
-        word: &str,
+        stage: Stage,
+        line: Option<&Proxy>,
         environments: &'static [&'static str],
         more: Value,
     ) -> Result<Self> {
         let gitea = gitea().await?;
-        let stage = Stage::new(word, "2026-11-23T12:00:00Z").await?;
         let repository = stage.namespace().to_owned();
         let first = (FILE, &*manifest("1"));
         let hydrator = Hydrator::open(gitea, &repository, environments, first).await?;
         let bot = gitea.bot(&repository).await?;
-        let scene = Self {
+        let mut scene = Self {
             stage,
             gitea,
             hydrator,
             repository,
             clock: Arc::default(),
+            objects: Vec::new(),
         };
-        let secret = bot.secret_for_pipelines("git-token");
-        scene.apply(&secret).await?;
         scene.turn("closed").await?;
         scene
             .apply(&json!({
@@ -90,9 +105,12 @@ impl Branches {
                 "metadata": {"name": "production"}, "spec": {"gatekeepers": [{"name": "switch"}]},
             }))
             .await?;
-        scene
-            .grant_access(NAME, &gitea.url(OWNER, &scene.repository))
-            .await?;
+        let mut secret = bot.secret_for_pipelines(SECRET);
+        let mut url = gitea.url(OWNER, &scene.repository);
+        if let Some(line) = line {
+            url = format!("{}/{OWNER}/{}", line.url(), scene.repository);
+            secret["stringData"]["ca.crt"] = line.authority().into();
+        }
         let mut spec = json!({
             "repoRef": {"name": NAME},
             "activeCommitStatuses": [{"key": "health"}],
@@ -107,8 +125,17 @@ impl Branches {
             "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
             "metadata": {"name": NAME}, "spec": spec,
         });
-        scene.apply(&strategy).await?;
+        scene.objects = vec![secret, access(NAME, &url), strategy];
+        scene.put().await?;
         Ok(scene)
+    }
+
+    /// Writes the Secret, the access and the strategy.
+    pub async fn put(&self) -> Result<()> {
+        for object in &self.objects {
+            self.apply(object).await?;
+        }
+        Ok(())
     }
 
     /// From now on the branches are listed once an hour, unless the forge says that something has changed.
@@ -139,14 +166,7 @@ impl Branches {
 
     /// An access to a repository at this address.
     pub async fn grant_access(&self, name: &str, url: &str) -> Result<()> {
-        self.apply(&json!({
-            "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
-            "metadata": {"name": name},
-            "spec": {
-                "provider": "gitea", "url": url, "secretRef": {"name": "git-token"}, "interval": "10s",
-            },
-        }))
-        .await
+        self.apply(&access(name, url)).await
     }
 
     /// Starts a controller.
@@ -188,6 +208,55 @@ impl Branches {
     /// Lets so much time pass that the branches are listed again.
     pub fn pass(&self) {
         self.clock.put_forward(ROUND);
+    }
+
+    /// Lets so much time pass.
+    pub fn pass_minutes(&self, minutes: u64) {
+        self.clock.put_forward(Duration::from_secs(60 * minutes));
+    }
+
+    /// Lets time pass until a controller has listed the branches again, and has nothing left to do.
+    pub async fn lists(&self, controller: &InProcess) -> Result<()> {
+        let namespace = self.namespace();
+        let access = KeyRef {
+            namespace,
+            name: NAME,
+        }
+        .into();
+        let repositories = controller.repositories();
+        let before = repositories.listed_at(&access);
+        self.pass();
+        poll(DEADLINE, "another list", async || {
+            let now = repositories.listed_at(&access);
+            ensure!(now > before, "{now:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        controller.rests().await
+    }
+
+    /// Has the branches listed now, by the clock of the machine.
+    pub async fn request(&self) -> Result<()> {
+        let at = SystemClock.now().to_string();
+        let annotations = json!({"reconcile.fluxcd.io/requestedAt": at});
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        let params = PatchParams::default();
+        self.strategies().patch(NAME, &params, &patch).await?;
+        Ok(())
+    }
+
+    /// How many pull requests were merged into a branch.
+    pub async fn merges(&self, branch: &str) -> Result<usize> {
+        let path = format!("/commits?sha={branch}&stat=false&limit=50");
+        let all = self.hydrator.ask(Method::GET, &path, &Value::Null).await?;
+        let all = all.as_array().context("no commits")?;
+        let of = format!("into {branch}");
+        let is_merge = |it: &&Value| {
+            let message = it["commit"]["message"].as_str().unwrap_or_default();
+            message.starts_with("Merge pull request")
+                && message.lines().next().is_some_and(|it| it.ends_with(&of))
+        };
+        Ok(all.iter().filter(is_merge).count())
     }
 
     pub async fn apply(&self, object: &Value) -> Result<()> {
@@ -464,4 +533,15 @@ where
 
 fn manifest(version: &str) -> String {
     format!("version: {version}\n")
+}
+
+/// An access to a repository at this address.
+fn access(name: &str, url: &str) -> Value {
+    json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
+        "metadata": {"name": name},
+        "spec": {
+            "provider": "gitea", "url": url, "secretRef": {"name": SECRET}, "interval": "10s",
+        },
+    })
 }

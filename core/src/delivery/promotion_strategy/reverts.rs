@@ -159,6 +159,8 @@ fn destination(asker: &Asker<'_>, env: &Env<'_>, object: &RevertCommit) -> Desti
             Ok(_) => return Destination::Reading,
             Err((reason, why)) => return Destination::Unknown(reason, why),
         },
+        // It is where it is to go back to, healthy or not.
+        (None, None) if is_there(env, spec) => &spec.from,
         (None, None) => {
             let known: Vec<_> = healthy.iter().map(|it| short(&it.dry_sha)).collect();
             let why = format!(
@@ -199,6 +201,14 @@ fn destination(asker: &Asker<'_>, env: &Env<'_>, object: &RevertCommit) -> Desti
             Destination::Unknown("DestinationUnknown", why)
         }
     }
+}
+
+/// Whether the environment has what is taken back, and that was made of the dry commit to go back to.
+fn is_there(env: &Env<'_>, spec: &sluice_crds::RevertCommitSpec) -> bool {
+    env.active.as_ref().is_some_and(|active| {
+        let mut both = [&env.stands_at, &active.dry].into_iter();
+        active.sha == spec.from && both.any(|it| it.known() == Some(&spec.dry_sha))
+    })
 }
 
 /// Whether a commit of the branch was made from the dry commit to go back to.

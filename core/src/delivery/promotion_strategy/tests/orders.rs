@@ -81,6 +81,21 @@ fn what_was_decided_from_a_part_is_not_written() {
     assert_eq!(play.environment("env/dev").order, None);
 }
 
+/// The forge has merged it, and then the branch cannot be read for a while.
+#[test]
+fn a_merge_by_an_order_stays_one_while_the_repository_cannot_be_read() {
+    let mut play = ordered();
+    play.forge();
+    play.repository.trouble = Some("down".to_owned());
+    play.settle();
+    assert_eq!(play.reason("env/dev"), Some("ForgeUnavailable"));
+    play.repository.trouble = None;
+    play.settle();
+    let active = play.environment("env/dev").active.clone().unwrap();
+    assert_eq!(active.arrived_by, Some(Arrival::Promotion));
+    assert_eq!(play.environment("env/dev").order, None);
+}
+
 #[test]
 fn a_decision_that_could_not_be_recorded_merges_nothing() {
     let mut play = Play::new();

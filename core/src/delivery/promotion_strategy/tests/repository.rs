@@ -1,4 +1,5 @@
-//! A repository of Git in memory. What is asked of it is known from the next look on.
+//! A repository of Git in memory. What is asked of it is known from the next look on. The histories of
+//! `tests/promotion_history` use it, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -198,7 +199,7 @@ impl Repository {
     }
 
     fn merged(&mut self, base: &str, head: &str, parents: Vec<String>) -> String {
-        let tree = self.commits[head].tree.clone();
+        let tree = self.merged_tree(base, head);
         let sha = id(&format!("merge {tree} {parents:?}"));
         let commit = Commit {
             tree,
@@ -214,6 +215,45 @@ impl Repository {
         sha
     }
 
+    /// The files that a merge would make: those of one side, where the other has changed nothing since both
+    /// parted, and else a mixture.
+    pub(super) fn merged_tree(&self, base: &str, head: &str) -> String {
+        let base = self.head(base);
+        let (ours, theirs) = (self.tree(&base), self.tree(head));
+        let (of_base, both) = (self.history(&base), self.history(head));
+        let both: BTreeSet<_> = both.intersection(&of_base).copied().collect();
+        let parents = |sha: &&str| self.parents(sha).iter().map(String::as_str);
+        let older: BTreeSet<_> = both.iter().flat_map(parents).collect();
+        let mut parted = both.difference(&older).map(|sha| self.tree(sha));
+        match parted.find(|it| *it == ours || *it == theirs) {
+            Some(unchanged) if unchanged == theirs => ours.to_owned(),
+            Some(_) => theirs.to_owned(),
+            None if ours == theirs => theirs.to_owned(),
+            None => id(&format!("mixed {ours} {theirs}")),
+        }
+    }
+
+    pub(super) fn tree(&self, sha: &str) -> &str {
+        &self.commits[sha].tree
+    }
+
+    pub(super) fn parents(&self, sha: &str) -> &[String] {
+        &self.commits[sha].parents
+    }
+
+    /// A commit and all before it.
+    fn history<'r>(&'r self, sha: &'r str) -> BTreeSet<&'r str> {
+        let (mut all, mut left) = (BTreeSet::new(), vec![sha]);
+        while let Some(sha) = left.pop() {
+            if all.insert(sha)
+                && let Some(commit) = self.commits.get(sha)
+            {
+                left.extend(commit.parents.iter().map(String::as_str));
+            }
+        }
+        all
+    }
+
     pub(super) fn tell(&mut self, sha: &str, status: ForgeStatus) {
         self.statuses
             .entry(sha.to_owned())
@@ -221,20 +261,8 @@ impl Repository {
             .push(status);
     }
 
-    fn contains(&self, base: &str, commit: &str) -> bool {
-        let mut left = vec![base.to_owned()];
-        while let Some(sha) = left.pop() {
-            if sha == commit {
-                return true;
-            }
-            left.extend(
-                self.commits
-                    .get(&sha)
-                    .into_iter()
-                    .flat_map(|it| it.parents.clone()),
-            );
-        }
-        false
+    pub(super) fn contains(&self, base: &str, commit: &str) -> bool {
+        self.history(base).contains(commit)
     }
 
     /// From now on this is known.
@@ -275,6 +303,13 @@ impl Evidence for Repository {
                 false => Sight::Pending,
             };
         }
+        self.truth(question)
+    }
+}
+
+impl Repository {
+    /// The answer, whether or not it was asked for before.
+    pub(super) fn truth(&self, question: &Question) -> Sight<Answer> {
         let text = |found: Option<&String>| match found {
             Some(text) => Sight::Known(Answer::Text(text.as_str().into())),
             None => Sight::Absent,

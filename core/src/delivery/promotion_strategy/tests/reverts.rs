@@ -142,6 +142,22 @@ fn where_nobody_can_go_a_person_is_told(
     assert_eq!(play.merges.len(), merges);
 }
 
+/// Also where the status is lost, so that nothing is known of what was healthy.
+#[test]
+fn where_it_is_already_nothing_is_done() {
+    let (mut play, _, second) = broken(&json!({}));
+    let one = revert(&play, "back", &second);
+    play.reverts.push(one);
+    play.object.status = None;
+    let merges = play.merges.len();
+    play.settle();
+    assert_eq!(
+        phase(&play, "back"),
+        (RevertPhase::Done, "AlreadyThere".to_owned())
+    );
+    assert_eq!(play.merges.len(), merges);
+}
+
 #[test]
 fn a_revert_never_goes_forward() {
     let (mut play, first, second) = broken(&json!({}));

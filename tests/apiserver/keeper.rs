@@ -12,7 +12,6 @@ use sluice_tests::controller::Process;
 use sluice_tests::{Cluster, Writes, shared};
 use tempfile::TempPath;
 
-use crate::clusters::scene::Scene;
 use crate::proxy::{Fault, Proxy};
 use crate::replicas::{is_ready, leads};
 
@@ -61,7 +60,7 @@ pub fn after(method: Method, part: &'static str, body: &'static str) -> Point {
     }
 }
 
-/// The replicas of a scene.
+/// The replicas of a namespace.
 pub struct Keeper {
     next: Next,
     namespace: String,
@@ -75,17 +74,17 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Nothing runs yet.
-    pub async fn new(scene: &Scene, next: Next) -> Result<Self> {
-        let line = Proxy::start(scene.own()).await?;
+    /// Nothing runs yet. `own`: to the API server, with all rights.
+    pub async fn new(own: Client, namespace: &str, next: Next) -> Result<Self> {
+        let line = Proxy::start(own.clone()).await?;
         let mut flags = vec!["--egress-allow=127.0.0.0/8".to_owned()];
         if next == Next::Standby {
             flags.extend(PATIENT.map(str::to_owned));
         }
         Ok(Self {
             next,
-            namespace: scene.namespace().to_owned(),
-            own: scene.own(),
+            namespace: namespace.to_owned(),
+            own,
             cluster: shared().await?,
             kubeconfig: line.kubeconfig()?,
             line,
