@@ -199,6 +199,7 @@ impl World {
             text: Some(Text::of(&pull.title, &pull.description)),
             draft: pull.draft,
             labels: labels.into_iter().collect(),
+            labels_cut: false,
             mergeable: match &head {
                 Some(head) if self.conflicts(&pull.target, head) => Mergeable::Conflict,
                 _ => Mergeable::Yes,

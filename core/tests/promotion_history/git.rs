@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use sluice_core::delivery::promotion_strategy::evidence::{
     Answer, Evidence, Heads, Question, Sight,
 };
@@ -15,6 +16,8 @@ use crate::repository::Repository;
 pub(super) struct Known {
     /// The repository as it was when its branches were listed.
     pub(super) listed: Option<Arc<Repository>>,
+    /// When that was.
+    pub(super) listed_at: Option<Timestamp>,
     answers: Arc<BTreeMap<Question, Sight<Answer>>>,
     /// What it wants to know.
     pub(super) wanted: BTreeSet<Question>,
@@ -60,6 +63,10 @@ impl Evidence for Known {
             None if self.fails => Sight::Failed("the forge is down".to_owned()),
             None => Sight::Pending,
         }
+    }
+
+    fn listed_at(&self) -> Option<Timestamp> {
+        self.listed_at
     }
 
     fn answer(&self, question: &Question) -> Sight<Answer> {

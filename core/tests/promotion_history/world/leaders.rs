@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use sluice_core::Now;
+use sluice_core::delivery::commit_status;
 use sluice_core::delivery::promotion_strategy::{
     Access, Act, Given, Surroundings, check, consider, report,
 };
@@ -65,7 +66,9 @@ impl World {
 
     pub(super) fn list(&mut self, leader: usize) {
         let listed = Some(Arc::clone(&self.git));
-        self.leaders[leader].known.listed = listed.filter(|_| !self.forge.is_down);
+        let known = &mut self.leaders[leader].known;
+        known.listed = listed.filter(|_| !self.forge.is_down);
+        known.listed_at = known.listed.as_ref().map(|_| self.now);
     }
 
     pub(super) fn learn(&mut self, leader: usize) {
@@ -114,6 +117,7 @@ impl World {
             commit_statuses: it.cache.checks.values().cloned().collect(),
             reverts: it.cache.reverts.clone(),
             reverts_verified: true,
+            dry_errand: commit_status::report::Errand::None,
             kustomizations: Default::default(),
             now: Now::given(self.now),
         }
@@ -238,6 +242,8 @@ impl World {
                 desk.recent.is_asked_for = true;
             }
             Act::List => self.list(leader),
+            // The strategy wants none.
+            Act::Told | Act::Tell(_) => {}
         }
         true
     }
