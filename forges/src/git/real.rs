@@ -58,6 +58,7 @@ impl Served {
     async fn new(init: &[&str], config: &[(&str, &str)], knows_versions: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let repository = folder.path().join("acme/shop.git");
+        std::fs::create_dir_all(&repository).unwrap();
         let mut command = git(&repository);
         output(command.args(["init", "--bare"]).args(init), b"");
         for (key, value) in config {

@@ -141,7 +141,7 @@ impl Crowd {
             Ok::<_, anyhow::Error>(())
         };
         futures::stream::iter(0..self.n)
-            .map(|place| create(place))
+            .map(create)
             .buffer_unordered(AT_ONCE)
             .try_for_each(async |()| Ok(()))
             .await

@@ -352,7 +352,8 @@ fn an_order_holds_no_longer_than_its_gate_is_open() {
 /// Nobody may act on what a status says that nobody would decide any more.
 #[test]
 fn whatever_ends_the_decision_takes_an_order_back() {
-    let changes: [(fn(&mut Play), &str); 4] = [
+    type Change = fn(&mut Play);
+    let changes: [(Change, &str); 4] = [
         (|play| play.clock_is_lost = true, "ClockLost"),
         (
             |play| play.spec(|spec| spec["suspend"] = json!(true)),

@@ -5,6 +5,9 @@ use sluice_crds::promotion_strategy::marks;
 use super::*;
 use crate::delivery::pull_request::Says;
 
+/// What goes, with the reason that it was.
+type Step = (&'static str, Box<dyn Fn(&mut Play)>);
+
 /// Each rule holds it back, and one after another does not any more: the first of them decides, and all are
 /// told, in the status and at the forge.
 #[test]
@@ -27,8 +30,6 @@ fn the_first_of_all_waits_decides() {
     let foreign = play.repository.push("env/test", &first, "foreign");
     let accepts = format!("env/test={foreign}");
     play.clock_is_lost = true;
-
-    type Step = (&'static str, Box<dyn Fn(&mut Play)>);
     let steps: [Step; 8] = [
         ("ClockLost", Box::new(|play| play.clock_is_lost = false)),
         (
