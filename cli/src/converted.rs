@@ -52,16 +52,16 @@ impl Notes {
 
     /// A note becomes one line of a comment, whatever is in the object that it quotes.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
-        self.comment(note.into(), false);
+        self.comment(&note.into(), false);
     }
 
     /// The same for something that ours does not do.
     pub(crate) fn lose(&mut self, what: impl Into<String>) {
-        self.comment(what.into(), true);
+        self.comment(&what.into(), true);
     }
 
-    fn comment(&mut self, text: String, is_lost: bool) {
-        let text = clean(&text, LONGEST);
+    fn comment(&mut self, text: &str, is_lost: bool) {
+        let text = clean(text, LONGEST);
         if self.comments.iter().all(|known| known.text != text) {
             self.comments.push(Comment { text, is_lost });
         }
@@ -120,7 +120,7 @@ pub(crate) fn is_of(value: &Value, group: &str) -> bool {
 }
 
 /// One of ours, with the labels and annotations of the other.
-pub(crate) fn ours(kind: &str, (namespace, name): (&str, &str), of: &Value, spec: Value) -> Value {
+pub(crate) fn ours(kind: &str, (namespace, name): (&str, &str), of: &Value, spec: &Value) -> Value {
     let mut metadata = json!({"name": name, "namespace": namespace});
     for field in ["labels", "annotations"] {
         let mut kept = of[field].as_object().cloned().unwrap_or_default();

@@ -116,10 +116,8 @@ fn parse_gate(text: &str) -> Result<GateReference, &'static str> {
 impl Adopt {
     /// What it does without a cluster. None: it needs one.
     pub(super) fn run_offline(&self, globals: &Globals) -> Option<Result<Outcome>> {
-        match &self.command {
-            Some(Command::Promoter(promoter)) => Some(promoter.run_offline(globals)),
-            None => None,
-        }
+        let command = self.command.as_ref();
+        command.map(|Command::Promoter(promoter)| promoter.run_offline(globals))
     }
 
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {

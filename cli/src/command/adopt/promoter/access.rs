@@ -52,7 +52,7 @@ pub(super) fn access(theirs: &Theirs, found: &Found) -> Result<Converted, Vec<St
     let spec = access_spec(theirs, found, &mut notes).unwrap_or_default();
     let key = (theirs.namespace.as_str(), theirs.name.as_str());
     let metadata = &theirs.value["metadata"];
-    notes.finish(ours("GitRepositoryAccess", key, metadata, spec))
+    notes.finish(ours("GitRepositoryAccess", key, metadata, &spec))
 }
 
 /// None: what is wrong is told.

@@ -30,5 +30,5 @@ pub(super) fn commit_status(theirs: &Theirs) -> Result<Converted, Vec<String>> {
         }
     }
     let key = (theirs.namespace.as_str(), theirs.name.as_str());
-    notes.finish(ours("CommitStatus", key, &theirs.value["metadata"], own))
+    notes.finish(ours("CommitStatus", key, &theirs.value["metadata"], &own))
 }

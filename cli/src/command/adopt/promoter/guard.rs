@@ -98,13 +98,14 @@ pub(super) fn gate(
     of: &Theirs,
     name: &str,
     notes: Notes,
-    spec: Value,
+    spec: &Value,
 ) -> Result<[Converted; 2], String> {
     let key = (of.namespace.as_str(), name);
     let metadata = &Value::Null;
     let keeper = notes.finish(ours("Gatekeeper", key, metadata, spec));
     let kept = json!({"gatekeepers": [{"name": name}]});
-    let gate = of.notes().finish(ours("Gate", key, metadata, kept));
-    let wrong = |mistakes: Vec<String>| format!("it cannot be written as a gate: {}", mistakes[0]);
+    let gate = of.notes().finish(ours("Gate", key, metadata, &kept));
+    let wrong =
+        |mistakes: Vec<String>| format!("it cannot be written as a gate: {}", mistakes.join("; "));
     Ok([keeper.map_err(wrong)?, gate.map_err(wrong)?])
 }

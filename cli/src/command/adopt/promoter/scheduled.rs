@@ -31,7 +31,7 @@ pub(super) fn gates(theirs: &Theirs, names: &mut Names) -> Result<Gates, String>
         }
         let name = names.name(&[strategy, key, branch]);
         let spec = json!({ "schedule": schedule });
-        documents.extend(gate(theirs, &name, theirs.notes(), spec)?);
+        documents.extend(gate(theirs, &name, theirs.notes(), &spec)?);
         of.insert(branch.to_owned(), name);
     }
     Ok(Gates {

@@ -41,7 +41,7 @@ pub(super) fn strategy(
         theirs.name, theirs.namespace
     ));
     let key = (theirs.namespace.as_str(), theirs.name.as_str());
-    let own = ours("PromotionStrategy", key, &theirs.value["metadata"], spec);
+    let own = ours("PromotionStrategy", key, &theirs.value["metadata"], &spec);
     notes.finish(own)
 }
 

@@ -36,7 +36,7 @@ fn printed(adopted: &Adopted) -> String {
 fn found_by_lint(text: &str) -> Vec<String> {
     let mut input = Input::new(&[source(text)], "default");
     input.look_at_all(clock::now());
-    input.findings().iter().map(|it| it.to_string()).collect()
+    input.findings().iter().map(ToString::to_string).collect()
 }
 
 #[rstest]

@@ -39,7 +39,7 @@ pub(super) fn gates(theirs: &Theirs, names: &mut Names) -> Result<Gates, String>
                 "expression": expression,
             }],
         }});
-        documents.extend(gate(theirs, &name, notes, spec)?);
+        documents.extend(gate(theirs, &name, notes, &spec)?);
         of.insert(branch.to_owned(), name);
     }
     Ok(Gates {

@@ -48,7 +48,12 @@ pub(super) fn gates(theirs: &Theirs, found: &Found, names: &mut Names) -> Result
         };
         let mut http = http.clone();
         http["url"] = url.as_str().into();
-        documents.extend(gate(theirs, &name, notes.clone(), json!({ "http": http }))?);
+        documents.extend(gate(
+            theirs,
+            &name,
+            notes.clone(),
+            &json!({ "http": http }),
+        )?);
         made.insert(url, name.clone());
         of.insert(branch.to_owned(), name);
     }

@@ -38,7 +38,7 @@ pub(super) fn import(
         tokens: BTreeSet::new(),
     };
     let spec = spec(&value["spec"], &mut work);
-    let object = converted::ours("Pipeline", (&namespace, &name), metadata, spec);
+    let object = converted::ours("Pipeline", (&namespace, &name), metadata, &spec);
     left_to_do(&mut work);
     work.notes.finish(object)
 }
