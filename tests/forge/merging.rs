@@ -69,7 +69,8 @@ async fn a_repository_that_only_rebases_is_not_merged_unless_that_is_asked_for()
     let scene = Scene::new("rebase-only").await;
     let rules = json!({
         "allow_merge_commits": false, "allow_squash_merge": false, "allow_rebase": true,
-        "allow_rebase_explicit": false, "default_merge_style": "merge",
+        "allow_rebase_explicit": false, "allow_fast_forward_only_merge": false,
+        "default_merge_style": "merge",
     });
     scene.ask(Method::PATCH, "", rules).await.unwrap();
     let (commit, pull) = scene.pull("next", b"version: 2\n").await;
