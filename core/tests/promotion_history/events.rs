@@ -28,7 +28,7 @@ pub(super) enum Event {
     List(Leader),
     /// The forge answers its questions.
     Learn(Leader),
-    /// It is killed, and begins anew with an empty memory.
+    /// It is killed, and starts again with an empty memory.
     Crash(Leader),
     /// A merge arrives that the forge was asked for before, if its head is still the same.
     Late,
@@ -104,7 +104,7 @@ pub(super) enum Made {
     Older,
     /// Another commit with the same files.
     Again,
-    /// The branch anew, from what the environment has.
+    /// The branch is started again, from what the environment has.
     Fresh,
     /// A note: nothing has changed.
     Nothing,

@@ -47,7 +47,7 @@ pub(super) struct Refusal {
     pub(super) until: Option<Timestamp>,
 }
 
-/// What keeps the forge from merging it. Whoever asks for a fresh look has it tried again now.
+/// What keeps the forge from merging it. A request for a fresh look has it tried again now.
 pub(super) fn refused(given: &Given, object: &PullRequest) -> Option<Refusal> {
     let status = object.status.as_ref()?;
     let word = status

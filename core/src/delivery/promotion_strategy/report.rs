@@ -1,9 +1,8 @@
 //! Step 6: the status, what has to be done, and when to look again.
 
 use jiff::Timestamp;
-use sluice_crds::pipeline::{MergeGate, Order};
+use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, marks};
-use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Decision, PromotionStrategy, PromotionStrategyStatus};
 
 use super::considered::{Asked, Considered, Found, Plan, What};
@@ -54,11 +53,7 @@ fn refused_spec(given: &Given, before: &PromotionStrategyStatus, refusals: &Refu
     let conditions = replace_ready(wanted, &before.conditions, generation, given.now.at);
     let status = PromotionStrategyStatus {
         observed_generation: generation,
-        environments: before
-            .environments
-            .iter()
-            .map(|it| frozen(given, it))
-            .collect(),
+        environments: before.environments.iter().map(frozen).collect(),
         conditions,
         ..before.clone()
     };
@@ -80,7 +75,7 @@ fn unknown(given: &Given, before: &PromotionStrategyStatus, why: &str) -> Report
         state,
         reason: Some(reason.to_owned()),
         message: Some(why.to_owned()),
-        ..frozen(given, it)
+        ..frozen(it)
     });
     let environments: Vec<_> = environments.collect();
     let wanted = conditions::all(object, &environments, Some((reason, why)));
@@ -105,19 +100,11 @@ fn without_acts(status: PromotionStrategyStatus, before: &PromotionStrategyStatu
     }
 }
 
-/// The same without anything that lets it be merged. What it was merged by is known until the branch is seen to
-/// have it.
-fn frozen(given: &Given, environment: &EnvironmentStatus) -> EnvironmentStatus {
-    let is_merged = |order: &Order| {
-        given.pull_requests.iter().any(|it| {
-            let state = it.status.as_ref().and_then(|status| status.state);
-            it.metadata.name.as_ref() == Some(&order.pull_request)
-                && state == Some(PullRequestState::Merged)
-        })
-    };
+/// The same without anything that lets it be merged.
+fn frozen(environment: &EnvironmentStatus) -> EnvironmentStatus {
     EnvironmentStatus {
         gate: environment.gate.map(|_| MergeGate::Pending),
-        order: environment.order.clone().filter(is_merged),
+        order: None,
         ..environment.clone()
     }
 }

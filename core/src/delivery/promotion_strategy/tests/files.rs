@@ -2,7 +2,7 @@
 //!
 //! Each file of `core/tests/promotions` tells one story: the strategy and what it names, and in its last
 //! document the steps. What everybody can see after a step stands right there.
-//! `BLESS=1 cargo test -p sluice-core promotion_strategy` writes that anew: read it before it is committed.
+//! `BLESS=1 cargo test -p sluice-core promotion_strategy` writes that again: read it before you commit it.
 
 use std::path::{Path, PathBuf};
 

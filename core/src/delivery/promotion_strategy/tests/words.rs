@@ -97,7 +97,7 @@ fn the_first_of_all_waits_decides() {
     assert_eq!(play.merges.last().unwrap().0, "env/test");
 }
 
-/// All of it is written by whoever commits to the dry branch, and read by everybody in the forge.
+/// All of it is written by people who commit to the dry branch, and read by everybody in the forge.
 #[test]
 fn what_others_have_written_means_nothing_on_a_pull_request() {
     let subject = "@team closes #1 [here](https://evil.test) ![](x) `code` ``` <script>";
