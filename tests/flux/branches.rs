@@ -26,7 +26,7 @@ struct Shop {
 }
 
 impl Shop {
-    /// `check`: how it is known whether an environment is healthy, besides the key.
+    /// `check`: how it is known whether an environment is healthy, without the key.
     async fn open(word: &str, check: impl Fn(&str) -> Value) -> Result<Self> {
         let stage = Stage::new(word, NOW).await?;
         let gitea = gitea().await?;

@@ -200,7 +200,7 @@ async fn heads_and_commits_are_read(#[case] filters: &str, #[case] requests: usi
     }
     let unknown = Sha::parse(&"d".repeat(40)).unwrap();
     assert_eq!(served.forge.commit_object(&unknown).await, Ok(None));
-    // Whoever has signed it: that is neither message nor parent.
+    // A signature is neither message nor parent.
     let signed = served.git(&["cat-file", "commit", second.as_str()], b"");
     let signature =
         "gpgsig -----BEGIN SSH SIGNATURE-----\n parent x\n \n -----END SSH SIGNATURE-----\n\n";

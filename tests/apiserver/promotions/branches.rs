@@ -40,8 +40,6 @@ const STEP: Duration = Duration::from_millis(250);
 pub const NAME: &str = "shop";
 pub const SECRET: &str = "git-token";
 const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
-/// What the forge signs its webhooks with.
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// What is hydrated.
 const FILE: &str = "manifests.yaml";
 
@@ -134,32 +132,6 @@ impl Branches {
         for object in &self.objects {
             self.apply(object).await?;
         }
-        Ok(())
-    }
-
-    /// From now on the branches are listed once an hour, unless the forge says that something has changed.
-    pub async fn waits_for_hooks(&self) -> Result<()> {
-        self.apply(&json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hook"},
-            "stringData": {"token": TOKEN},
-        }))
-        .await?;
-        let spec = json!({"interval": "1h", "webhook": {"secretRef": {"name": "hook"}}});
-        let patch = Patch::Merge(json!({ "spec": spec }));
-        let params = PatchParams::default();
-        self.accesses().patch(NAME, &params, &patch).await?;
-        Ok(())
-    }
-
-    /// A person enters the webhook in the forge.
-    pub async fn enter_hook(&self, controller: &InProcess) -> Result<()> {
-        let address = controller.webhook().context("no webhooks are taken")?;
-        let url = format!("http://{address}/hooks/{}/{NAME}", self.stage.namespace());
-        let hook = json!({
-            "type": "gitea", "active": true, "events": ["push", "pull_request"],
-            "config": {"url": url, "content_type": "json", "secret": TOKEN},
-        });
-        self.hydrator.ask(Method::POST, "/hooks", &hook).await?;
         Ok(())
     }
 

@@ -19,10 +19,10 @@ use sluice_tests::progress::human;
 
 use super::flux::short;
 use super::freeze::GATE;
+use super::say;
 use super::screen::Screen;
 use super::stage::{Controller, SOON, Stage};
-use super::story::{ask, show};
-use super::{kubectl_gate, say};
+use super::story::{ask, record, show};
 
 mod place;
 
@@ -64,7 +64,8 @@ impl Chapter {
         self.bump(screen, stage).await?;
         self.wait(screen, stage).await?;
         self.force(screen, stage).await?;
-        self.record(screen, stage, controller).await
+        let decided = |line: &Value| line["environment"] == PROD.0 && line["action"] == "merge";
+        record(screen, stage, controller, decided).await
     }
 
     /// Where everything is, for those who play on.
@@ -212,27 +213,6 @@ impl Chapter {
             "more has changed: {after}"
         );
         screen.change(before, &after);
-        Ok(())
-    }
-
-    /// What is on record about prod.
-    async fn record(&self, screen: &Screen, stage: &Stage, controller: &Controller) -> Result<()> {
-        screen.scene("Who let it out, and why? What the controller has logged about prod");
-        let decided = |line: &&Value| {
-            line["target"] == "decision"
-                && (line["environment"] == PROD.0 && line["action"] == "merge")
-        };
-        for line in controller.process.log()?.iter().filter(decided) {
-            // With blanks, so that it can be broken.
-            screen.quote(&line.to_string().replace(",\"", ", \""));
-        }
-        let log = controller.audit.display().to_string();
-        let arguments = ["audit", &log, "--type", "override"];
-        let command = arguments.join(" ").replace(&log, "audit.log");
-        screen.command("alice", &format!("kubectl gate {command}"));
-        let said = kubectl_gate(stage, "alice", &arguments).await?;
-        screen.quote(&said.text);
-        ensure!(said.success, "kubectl gate audit failed");
         Ok(())
     }
 

@@ -19,7 +19,7 @@ use super::flux::short;
 use super::freeze::GATE;
 use super::screen::Screen;
 use super::stage::{Controller, SOON, Stage};
-use super::story::{ask, show};
+use super::story::{ask, record, show};
 use super::{kubectl_gate, say};
 
 mod place;
@@ -81,7 +81,8 @@ impl Chapter {
         let bad = self.spoil(screen, stage).await?;
         let revert = self.revert(screen, stage, &bad).await?;
         self.fix(screen, stage, &revert).await?;
-        self.record(screen, stage, controller).await
+        let decided = |line: &Value| line["environment"] == "env/prod";
+        record(screen, stage, controller, decided).await
     }
 
     /// Where everything is, for those who play on.
@@ -233,25 +234,6 @@ impl Chapter {
             .await?;
         self.place.says(stage, PROD, FIX).await?;
         show(screen, stage, &["promotion", SHOP]).await
-    }
-
-    /// What is on record about prod.
-    async fn record(&self, screen: &Screen, stage: &Stage, controller: &Controller) -> Result<()> {
-        screen.scene("Who let it out, and why? What the controller has logged about prod");
-        let decided =
-            |line: &&Value| line["target"] == "decision" && line["environment"] == "env/prod";
-        for line in controller.process.log()?.iter().filter(decided) {
-            // With blanks, so that it can be broken.
-            screen.quote(&line.to_string().replace(",\"", ", \""));
-        }
-        let log = controller.audit.display().to_string();
-        let arguments = ["audit", &log, "--type", "override"];
-        let command = arguments.join(" ").replace(&log, "audit.log");
-        screen.command("alice", &format!("kubectl gate {command}"));
-        let said = kubectl_gate(stage, "alice", &arguments).await?;
-        screen.quote(&said.text);
-        ensure!(said.success, "kubectl gate audit failed");
-        Ok(())
     }
 
     /// A version is committed, and what is made of it is proposed. Returns the dry commit, and when that was.

@@ -7,11 +7,12 @@ use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, ResourceExt};
+use serde_json::Value;
 use sluice_crds::{Gate, State};
 use sluice_tests::poll;
 
 use super::screen::Screen;
-use super::stage::Stage;
+use super::stage::{Controller, Stage};
 use super::{NAMESPACE, PEOPLE, kubectl_gate};
 
 /// How long anything may take that comes about at once.
@@ -112,6 +113,30 @@ pub(super) async fn ask(
             if granted { "granted" } else { "refused" }
         );
     }
+    Ok(())
+}
+
+/// What is on record about prod: the decisions that are `wanted`, and who has forced a gate.
+pub(super) async fn record(
+    screen: &Screen,
+    stage: &Stage,
+    controller: &Controller,
+    wanted: impl Fn(&Value) -> bool,
+) -> Result<()> {
+    screen.scene("Who let it out, and why? What the controller has logged about prod");
+    let log = controller.process.log()?;
+    let decisions = log.iter().filter(|line| line["target"] == "decision");
+    for line in decisions.filter(|line| wanted(line)) {
+        // With blanks, so that it can be broken.
+        screen.quote(&line.to_string().replace(",\"", ", \""));
+    }
+    let log = controller.audit.display().to_string();
+    let arguments = ["audit", &log, "--type", "override"];
+    let command = arguments.join(" ").replace(&log, "audit.log");
+    screen.command("alice", &format!("kubectl gate {command}"));
+    let said = kubectl_gate(stage, "alice", &arguments).await?;
+    screen.quote(&said.text);
+    ensure!(said.success, "kubectl gate audit failed");
     Ok(())
 }
 

@@ -160,7 +160,7 @@ async fn what_is_signed_wakes_its_access_and_does_nothing_else() {
     assert_eq!(scene.reads.load(SeqCst), 1);
 }
 
-/// Whoever has heard one may send it again: that is another wake, and wakes are made one list a second at most.
+/// Somebody who has heard one can send it again. Then the branches are listed again, once a second at most.
 #[tokio::test]
 async fn what_is_sent_again_wakes_again() {
     let scene = Scene::new();

@@ -2,14 +2,45 @@
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use sluice_tests::controller::InProcess;
 use sluice_tests::gitea::OWNER;
 use sluice_tests::poll;
 
-use super::{Branches, DEADLINE, FILE};
+use super::{Branches, DEADLINE, FILE, NAME};
 use crate::pipelines::shop::state;
 
+/// What the forge signs its webhooks with.
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
 impl Branches {
+    /// From now on the branches are listed once an hour, unless the forge says that something has changed.
+    pub async fn waits_for_hooks(&self) -> Result<()> {
+        self.apply(&json!({
+            "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hook"},
+            "stringData": {"token": TOKEN},
+        }))
+        .await?;
+        let spec = json!({"interval": "1h", "webhook": {"secretRef": {"name": "hook"}}});
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        let params = PatchParams::default();
+        self.accesses().patch(NAME, &params, &patch).await?;
+        Ok(())
+    }
+
+    /// A person enters the webhook in the forge.
+    pub async fn enter_hook(&self, controller: &InProcess) -> Result<()> {
+        let address = controller.webhook().context("no webhooks are taken")?;
+        let url = format!("http://{address}/hooks/{}/{NAME}", self.stage.namespace());
+        let hook = json!({
+            "type": "gitea", "active": true, "events": ["push", "pull_request"],
+            "config": {"url": url, "content_type": "json", "secret": TOKEN},
+        });
+        self.hydrator.ask(Method::POST, "/hooks", &hook).await?;
+        Ok(())
+    }
+
     /// A request about the repository, such as `/pulls/1`.
     pub async fn ask(&self, method: Method, path: &str, body: &Value) -> Result<Value> {
         self.hydrator.ask(method, path, body).await

@@ -158,7 +158,7 @@ fn a_status_that_nobody_reads_wakes_nobody() {
     assert!(matters::<RevertCommit>(&revert_commit(), &observed, &phase));
 }
 
-/// Whoever may create CommitStatuses in some namespace proves nothing for the strategies of others.
+/// The right to create CommitStatuses in one namespace proves nothing for strategies of other namespaces.
 #[rstest]
 #[case::its_own("shop", json!({ "name": "shop" }), true, true)]
 #[case::one_that_is_named("ci", json!({ "name": "shop", "namespace": "shop" }), true, true)]
