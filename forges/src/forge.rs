@@ -129,13 +129,14 @@ impl Forge {
     }
 
     /// Moves a branch, or makes it, by a push of at most one commit object. What that commit refers to is in
-    /// the repository already. That the branch is at the new commit already is a success.
+    /// the repository already. That the branch is at the new commit already is a success. `may` is asked when it is
+    /// its turn.
     ///
     /// # Errors
     /// The branch is where it was; because it is not where it was seen ([`crate::Trouble::BranchMoved`]) or
     /// because the forge refuses. Or that is not known: then [`Forge::references`] says.
-    pub async fn push(&self, update: &Update<'_>, until: Instant) -> Act<()> {
-        Box::pin(self.git.push(update, until)).await
+    pub async fn push(&self, update: &Update<'_>, may: May<'_>) -> Act<()> {
+        Box::pin(self.git.push(update, may)).await
     }
 
     /// The newest commit of a branch. None: there is no such branch.

@@ -52,7 +52,7 @@ async fn moved(forge: &Forge, name: &str, from: Option<&Sha>, to: Target<'_>) ->
         from,
         to,
     };
-    forge.push(&update, soon()).await
+    forge.push(&update, &|| Some(soon())).await
 }
 
 #[tokio::test]

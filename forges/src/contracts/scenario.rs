@@ -311,7 +311,9 @@ impl Call {
                     from: from.as_ref(),
                     to: Target::Known(to),
                 };
-                done(forge.push(&update, until).await, |()| "done".to_owned())
+                done(forge.push(&update, &|| Some(until)).await, |()| {
+                    "done".to_owned()
+                })
             }
         }
     }

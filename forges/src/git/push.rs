@@ -1,13 +1,12 @@
 //! A push of one commit, or of nothing, to one branch.
 
 use sluice_egress::{Content, Method};
-use tokio::time::Instant;
 
 use super::object::NewCommit;
 use super::packet::{Packet, Packets, Writing};
 use super::read::demultiplexed;
 use super::{AGENT, Git, Wrong, body, pack, trouble};
-use crate::call::{Call, Sending};
+use crate::call::{Call, May, Sending};
 use crate::names::{Branch, Sha};
 use crate::outcome::{Act, Missing, Trouble, Undone, Words};
 
@@ -59,7 +58,7 @@ enum Taken {
 }
 
 impl Git {
-    pub(crate) async fn push(&self, update: &Update<'_>, until: Instant) -> Act<()> {
+    pub(crate) async fn push(&self, update: &Update<'_>, may: May<'_>) -> Act<()> {
         let call = self.call("push to a branch")?;
         let to = update.to.id();
         if !to.is_sha1() || update.from.is_some_and(|from| !from.is_sha1()) {
@@ -72,7 +71,7 @@ impl Git {
             body: &request,
         });
         let path = "/git-receive-pack";
-        let reply = call.send(Method::Post, path, content, until).await?;
+        let reply = call.send_while(Method::Post, path, content, may).await?;
         let said = body(&call, &reply).map_err(Undone::after)?;
         match taken(said, &reference) {
             Ok(Taken::Yes) => Ok(()),

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use rstest::rstest;
@@ -13,7 +14,7 @@ use tokio::time::{Duration, Instant};
 
 use super::{NewCommit, Signature, Target, Update};
 use crate::address::Provider;
-use crate::call::Ended;
+use crate::call::{Ended, May};
 use crate::contracts::replay::{header, served};
 use crate::forge::Forge;
 use crate::names::{Branch, Sha};
@@ -113,14 +114,23 @@ impl Served {
     }
 
     async fn moved(&self, name: &str, from: Option<&Sha>, to: Target<'_>) -> Act<()> {
+        self.moved_while(name, from, to, &|| Some(soon())).await
+    }
+
+    async fn moved_while(
+        &self,
+        name: &str,
+        from: Option<&Sha>,
+        to: Target<'_>,
+        may: May<'_>,
+    ) -> Act<()> {
         let branch = Branch::parse(name).unwrap();
         let update = Update {
             branch: &branch,
             from,
             to,
         };
-        let until = Instant::now() + Duration::from_secs(30);
-        self.forge.push(&update, until).await
+        self.forge.push(&update, may).await
     }
 
     async fn main(&self) -> Result<Vec<Sha>, Trouble> {
@@ -167,6 +177,10 @@ fn backend(root: &Path, head: &str, body: &[u8], knows_versions: bool) -> Vec<u8
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\n{headers}\r\ncontent-length: {length}\r\n\r\n");
     [head.as_bytes(), body].concat()
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(30)
 }
 
 fn refused(act: Act<()>) -> Trouble {
@@ -252,6 +266,19 @@ async fn a_commit_is_pushed_once_onto_what_was_seen(#[case] knows_versions: bool
     let act = served.moved("hollow", None, Target::Known(&unknown)).await;
     assert_eq!(refused(act), Trouble::Absent(Missing::Commit));
     assert_eq!(served.git(&["for-each-ref", "refs/heads/hollow"], b""), "");
+}
+
+/// It may have waited for others.
+#[tokio::test]
+async fn what_is_not_wanted_any_more_when_it_is_its_turn_is_not_pushed() {
+    let served = Served::new(&[], &[], true).await;
+    let main = served.commit(MAIN, "one");
+    let asked = AtomicUsize::new(0);
+    let may = || (asked.fetch_add(1, SeqCst) == 0).then(soon);
+    let to = Target::Known(&main);
+    let act = served.moved_while("env/prod", None, to, &may).await;
+    assert_eq!(refused(act), Trouble::Overtaken);
+    assert_eq!(served.git(&["for-each-ref", "refs/heads/env"], b""), "");
 }
 
 /// What is for later is told as what it is, and nothing is done there.

@@ -59,7 +59,7 @@ impl Job<'_> {
             from: Some(&from),
             to: Target::New(&commit),
         };
-        self.forge().push(&update, self.until()?).await?;
+        self.forge().push(&update, self.desk.may_act).await?;
         Ok(Outcome::Done)
     }
 
@@ -79,7 +79,7 @@ impl Job<'_> {
                     from: None,
                     to: Target::New(commit),
                 };
-                self.forge().push(&update, self.until()?).await?;
+                self.forge().push(&update, self.desk.may_act).await?;
             }
         }
         Ok(Outcome::Committed(id.to_string()))
