@@ -12,6 +12,7 @@
 //! Only objects of this controller's [`shard`] are written, and only while this replica leads. It may use
 //! every room but `serve` and `controller`.
 
+pub(crate) mod claim;
 pub(crate) mod errands;
 pub mod forges;
 pub mod queue;

@@ -36,7 +36,12 @@ pub enum Errand {
     /// There is none.
     None,
     /// It is under way, and its end leads to another look.
-    UnderWay(Task),
+    UnderWay {
+        /// What it does.
+        task: Task,
+        /// Whether it may have changed something at the forge.
+        is_sent: bool,
+    },
     /// It is over.
     Over(Box<(Task, Outcome)>),
 }
@@ -87,6 +92,8 @@ pub struct Recent {
     pub joined: Option<Joining>,
     /// Whether it has probably been merged, and the forge is to be asked now.
     pub is_asked_for: bool,
+    /// Whether something has changed at its forge, and a fresh list says what.
+    pub is_news: bool,
 }
 
 /// What a look leads to.
@@ -142,7 +149,8 @@ pub fn report(given: Given) -> Looked {
     let next = match &errand {
         _ if object.metadata.deletion_timestamp.is_some() => None,
         Errand::None | Errand::Over(_) => Some(step::next(&at)),
-        Errand::UnderWay(task) => step::before(&at, task),
+        Errand::UnderWay { is_sent: true, .. } => None,
+        Errand::UnderWay { task, .. } => step::before(&at, task),
     };
     let Some(Step { task, gate, wake }) = next else {
         return Looked {

@@ -94,10 +94,11 @@ pub(super) fn next(at: &At<'_>) -> Step {
     }
 }
 
-/// What does not wait for the end of a task that is under way, but ends it.
+/// What does not wait for the end of a task that is under way, and has changed nothing yet, but ends it: that may
+/// wait for its turn for long.
 pub(super) fn before(at: &At<'_>, under_way: &Task) -> Option<Step> {
     match at.withdrawal() {
-        Withdrawal::Now(task) if under_way.only_looks() => Some(task.into()),
+        Withdrawal::Now(task) if !under_way.withdraws() => Some(task.into()),
         Withdrawal::Now(_) | Withdrawal::At(_) | Withdrawal::None => None,
     }
 }
@@ -282,11 +283,13 @@ impl At<'_> {
             missed_at,
             look_after,
             is_asked_for,
+            is_news,
             unsure_since,
             ..
         } = self.recent;
         let is_awaited = *is_asked_for || unsure_since.is_some();
-        let wait = if is_awaited { AT_MOST } else { MINUTE };
+        let is_soon = is_awaited || *is_news;
+        let wait = if is_soon { AT_MOST } else { MINUTE };
         let seen = seen_at.and_then(|seen| seen.checked_add(wait).ok());
         let missed = missed_at.and_then(|missed| missed.checked_add(MINUTE).ok());
         let next = seen.max(missed).max(*look_after);

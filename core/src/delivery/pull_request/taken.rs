@@ -178,6 +178,7 @@ impl Taking<'_> {
         let is_alone = !matches!(task, Task::Look { alone: false, .. });
         // A list may be older than the question.
         recent.is_asked_for &= !is_alone;
+        recent.is_news = false;
         let is_open = matches!(fate, Fate::Open(_) | Fate::OpenElsewhere);
         if matches!(task, Task::Merge { .. }) && is_open {
             // The forge has not noticed yet what it has done, or does it now.

@@ -318,12 +318,16 @@ fn whatever_changes_something_is_written_first_although_nothing_is_new() {
     assert!(!scene.looked(over).report.changed);
 }
 
+fn under_way(task: Task, is_sent: bool) -> Errand {
+    Errand::UnderWay { task, is_sent }
+}
+
 #[test]
 fn nothing_is_begun_while_an_errand_is_under_way() {
     let mut scene = Scene::new();
-    assert_eq!(scene.look(Errand::UnderWay(Task::Commit)), None);
+    assert_eq!(scene.look(under_way(Task::Commit, false)), None);
     scene.object.spec.close = Some("superseded".to_owned());
-    assert_eq!(scene.look(Errand::UnderWay(Task::Commit)), None);
+    assert_eq!(scene.look(under_way(Task::Commit, false)), None);
 }
 
 #[rstest]
@@ -687,6 +691,18 @@ fn it_is_looked_at_once_a_minute_and_sooner_if_somebody_asks() {
     };
     assert_eq!(scene.task(), Some(alone.clone()));
     assert_eq!(scene.over(alone, open()), None);
+    assert_eq!(scene.wake(), Some(after(65)));
+}
+
+/// However many pull requests there are, one list is enough.
+#[test]
+fn what_has_changed_at_a_forge_is_looked_at_by_a_list() {
+    let mut scene = Scene::opened();
+    scene.recent.is_news = true;
+    assert_eq!((scene.task(), scene.wake()), (None, Some(after(5))));
+    scene.now = after(5);
+    assert_eq!(scene.task(), Some(look_at()));
+    assert_eq!(scene.over(look_at(), open()), None);
     assert_eq!(scene.wake(), Some(after(65)));
 }
 

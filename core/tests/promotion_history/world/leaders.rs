@@ -48,7 +48,7 @@ impl World {
     /// What is under way at the forge for a PullRequest.
     fn under_way(&self, leader: usize, name: &str) -> Option<&Task> {
         match &self.leaders[leader].desks.get(name)?.errand {
-            Errand::UnderWay(task) => Some(task),
+            Errand::UnderWay { task, .. } => Some(task),
             Errand::None | Errand::Over(_) => None,
         }
     }
@@ -294,7 +294,9 @@ impl World {
             desk.errand = Errand::None;
         }
         if let Some(task) = report.acts.into_iter().next() {
-            desk.errand = Errand::UnderWay(task);
+            // It may have changed something as soon as it is begun.
+            let is_sent = !task.only_looks();
+            desk.errand = Errand::UnderWay { task, is_sent };
         }
         if let Fault::Killed(_) = fault {
             self.crash(leader);
@@ -332,7 +334,7 @@ impl World {
         let it = &self.leaders[leader];
         let errand = it.desks.get(name).map(|desk| desk.errand.clone());
         let object = it.cache.pull_requests.get(name).cloned();
-        let (Some(Errand::UnderWay(task)), Some(object)) = (errand, object) else {
+        let (Some(Errand::UnderWay { task, .. }), Some(object)) = (errand, object) else {
             return Ok(());
         };
         let failed = |word| Outcome::Failed(Failure::new(word, "as it happens"));

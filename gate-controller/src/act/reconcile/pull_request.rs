@@ -13,6 +13,7 @@ use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
+use at_forges::Ask;
 use owners::Found;
 
 pub(crate) mod at_forges;
@@ -103,6 +104,11 @@ async fn look(
     let desk = &context.at_forges;
     if is_over {
         desk.accepted(key);
+        if desk.is_asked(key) {
+            context
+                .waker
+                .wake(Work::own(Kind::PullRequest, key.clone()));
+        }
     }
     desk.remember(key, recent);
     for task in acts {
@@ -120,9 +126,14 @@ fn gather(context: &Context, key: &ObjectKey, object: &Arc<PullRequest>, now: Ti
     let desk = &context.at_forges;
     let owner = Found::of(&context.world, key, &object.spec.about);
     let owner = owner.as_ref();
-    let mut recent = desk.recent(key);
-    if desk.take_asked(key) {
-        recent.is_asked_for = true;
+    let (mut recent, errand) = (desk.recent(key), desk.errand(key));
+    // A look that was begun before says nothing of it.
+    let asked = (errand == Errand::None).then(|| desk.take_asked(key));
+    if let Some(asked) = asked.flatten() {
+        match asked {
+            Ask::Alone => recent.is_asked_for = true,
+            Ask::ByList => recent.is_news = true,
+        }
         desk.remember(key, recent.clone());
     }
     Given {
@@ -130,7 +141,7 @@ fn gather(context: &Context, key: &ObjectKey, object: &Arc<PullRequest>, now: Ti
         owner: owner.and_then(|owner| owner.says(object)),
         is_owner_current: owner.is_some_and(|owner| desk.is_current(context, owner)),
         recent,
-        errand: desk.errand(key),
+        errand,
         now,
     }
 }

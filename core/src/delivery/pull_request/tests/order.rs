@@ -102,16 +102,31 @@ fn a_success_is_taken_back_when_the_owner_is_gone() {
     assert_eq!(scene.status().commit_status, Some(MergeGate::Pending));
 }
 
+/// What waits for its turn would keep an untrue success on show until then.
 #[test]
-fn a_success_that_has_to_be_taken_back_ends_a_look() {
-    let mut scene = admitted();
-    let under_way = || Errand::UnderWay(look_at());
-    assert_eq!(scene.look(under_way()), None);
-    scene.owner = says(MergeGate::Pending);
-    let shown = status_of(MergeGate::Pending);
-    // What may change something goes on to its end: what it has done would not be known.
-    assert_eq!(scene.look(Errand::UnderWay(merge())), None);
-    assert_eq!(scene.look(under_way()), Some(shown));
+fn a_success_that_has_to_be_taken_back_ends_what_has_sent_nothing() {
+    let edit = Task::Edit {
+        number: 7,
+        title: "Promote".to_owned(),
+        description: String::new(),
+    };
+    let join = Task::Join(Joining {
+        head: COMMIT.to_owned(),
+        active: COMMIT.to_owned(),
+        tree: COMMIT.to_owned(),
+        at: after(0),
+    });
+    let success = status_of(MergeGate::Success);
+    for task in [look_at(), edit, join, success, merge()] {
+        let mut scene = admitted();
+        assert_eq!(scene.look(under_way(task.clone(), false)), None);
+        scene.owner = says(MergeGate::Pending);
+        // What was sent goes on to its end: what it has done would not be known.
+        assert_eq!(scene.look(under_way(task.clone(), true)), None);
+        let shown = status_of(MergeGate::Pending);
+        assert_eq!(scene.look(under_way(task, false)), Some(shown.clone()));
+        assert_eq!(scene.look(under_way(shown, false)), None);
+    }
 }
 
 #[test]

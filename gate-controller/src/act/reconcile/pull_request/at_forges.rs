@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::lists::{Key, Lists};
 use super::owners::Found;
 use super::task::{self, Desk};
+use crate::act::claim::Claim;
 use crate::act::errands::{Errands, Standing, Term, Turn};
 use crate::act::forges::{Failure as Unlocated, Forges, Located};
 use crate::act::reconcile::Context;
@@ -27,13 +28,24 @@ use crate::observe::cache::Seen;
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
 
+/// How a forge is asked about a pull request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Ask {
+    /// By a list that does for many.
+    ByList,
+    /// Alone: it has probably been merged.
+    Alone,
+}
+
 /// What is under way, and what is remembered.
 pub(crate) struct AtForges {
     errands: Arc<Errands<Task, Outcome>>,
     lists: Arc<Lists>,
+    /// Whether the errand that was begun last for each may have changed something.
+    claims: Mutex<HashMap<ObjectKey, Arc<Claim>>>,
     recent: Mutex<HashMap<ObjectKey, Recent>>,
     /// Those whose forge is to be asked now, and not when it is their time.
-    asked: Mutex<HashSet<ObjectKey>>,
+    asked: Mutex<HashMap<ObjectKey, Ask>>,
     /// The owners whose status this process has decided since it leads.
     decided: Mutex<HashSet<Work>>,
 }
@@ -44,6 +56,7 @@ impl AtForges {
         Self {
             errands: Errands::new(leadership, move |work| waker.wake(work.clone())),
             lists: Arc::default(),
+            claims: Mutex::default(),
             recent: Mutex::default(),
             asked: Mutex::default(),
             decided: Mutex::default(),
@@ -55,7 +68,10 @@ impl AtForges {
         let standing = self.errands.of(&work(of)).into_iter().next();
         match standing {
             None => Errand::None,
-            Some((task, Standing::UnderWay)) => Errand::UnderWay(task),
+            Some((task, Standing::UnderWay)) => Errand::UnderWay {
+                is_sent: self.claim(of).is_some_and(|claim| claim.is_sent()),
+                task,
+            },
             Some((task, Standing::Over(Ok(outcome)))) => Errand::Over(Box::new((task, outcome))),
             Some((task, Standing::Over(Err(unfinished)))) => {
                 let failure = Failure::new(Word::Unanswered, unfinished.to_string());
@@ -64,9 +80,14 @@ impl AtForges {
         }
     }
 
+    pub(super) fn claim(&self, of: &ObjectKey) -> Option<Arc<Claim>> {
+        self.claims.lock().get(of).cloned()
+    }
+
     /// The status that says how the last errand ended was accepted.
     pub(super) fn accepted(&self, of: &ObjectKey) {
         self.errands.keep(&work(of), |_| false);
+        self.claims.lock().remove(of);
     }
 
     /// What is remembered of one.
@@ -82,29 +103,45 @@ impl AtForges {
     /// Has one asked about by its next look, which is now, if this process looks at it. If that is
     /// forgotten, its forge is asked at the usual time.
     pub(crate) fn look_now(&self, context: &Context, of: &ObjectKey) {
+        self.ask(context, of, Ask::Alone);
+    }
+
+    /// Something has changed in the repository of this access. All that name it are looked at now, by lists that are
+    /// got anew.
+    pub(crate) fn look_now_by(&self, context: &Context, access: &ObjectKey) {
+        let seen = context.world.accesses.get(access.borrowed());
+        if let Some(object) = seen.as_ref().and_then(Seen::object) {
+            self.lists.outdate(&Located::by(object));
+        }
+        let access = Work::own(Kind::GitRepositoryAccess, access.clone());
+        let by = context.world.interested(&access).into_iter();
+        for it in by.filter(|it| it.kind == Kind::PullRequest) {
+            self.ask(context, &it.key, Ask::ByList);
+        }
+    }
+
+    fn ask(&self, context: &Context, of: &ObjectKey, ask: Ask) {
         let seen = context.world.pull_requests.get(of.borrowed());
         let Some(object) = seen.as_ref().and_then(Seen::object) else {
             return;
         };
         let labels = object.metadata.labels.clone().unwrap_or_default();
         if context.shard.holds(Kind::PullRequest, &labels) {
-            self.asked.lock().insert(of.clone());
+            let mut asked = self.asked.lock();
+            let known = asked.entry(of.clone()).or_insert(ask);
+            *known = ask.max(*known);
             context.waker.wake(work(of));
         }
     }
 
-    /// The same for all that name this access.
-    pub(crate) fn look_now_by(&self, context: &Context, access: &ObjectKey) {
-        let access = Work::own(Kind::GitRepositoryAccess, access.clone());
-        let by = context.world.interested(&access).into_iter();
-        for it in by.filter(|it| it.kind == Kind::PullRequest) {
-            self.look_now(context, &it.key);
-        }
+    /// How it is to be asked about now, if it is. It is said once.
+    pub(super) fn take_asked(&self, of: &ObjectKey) -> Option<Ask> {
+        self.asked.lock().remove(of)
     }
 
-    /// Whether it is to be asked about now. It is said once.
-    pub(super) fn take_asked(&self, of: &ObjectKey) -> bool {
-        self.asked.lock().remove(of)
+    /// Whether it is still to be asked about.
+    pub(super) fn is_asked(&self, of: &ObjectKey) -> bool {
+        self.asked.lock().contains_key(of)
     }
 
     /// The API server has accepted what was decided about an owner: what it says of its pull requests is of
@@ -135,18 +172,21 @@ impl AtForges {
     pub(crate) fn forget(&self, of: &ObjectKey) {
         self.recent.lock().remove(of);
         self.asked.lock().remove(of);
+        self.claims.lock().remove(of);
         self.errands.leave(&work(of), Task::withdraws);
     }
 
     /// Another replica leads.
     pub(crate) fn clear(&self) {
         self.recent.lock().clear();
+        self.claims.lock().clear();
         self.asked.lock().clear();
         self.decided.lock().clear();
         self.errands.clear();
     }
 
-    /// Begins a task. What is under way for it, which only looks, ends.
+    /// Begins a task. What is under way for it ends; if that may have changed something by now, its end leads to
+    /// another look, and nothing is begun.
     pub(super) fn begin(
         &self,
         context: &Context,
@@ -155,7 +195,13 @@ impl AtForges {
         task: Task,
     ) {
         let work = work(key);
+        let is_sent = self.claim(key).is_some_and(|claim| !claim.end());
+        if is_sent && !self.errands.of(&work).is_empty() {
+            return;
+        }
         self.errands.keep(&work, |_| false);
+        let claim = Arc::<Claim>::default();
+        self.claims.lock().insert(key.clone(), Arc::clone(&claim));
         let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
         let (lists, world) = (Arc::clone(&self.lists), Arc::clone(&context.world));
         let host =
@@ -175,7 +221,8 @@ impl AtForges {
             let may_act = || {
                 let may_act = term.may_act();
                 let is_allowed = located(&world, &key, &object, &task).is_ok_and(|now| now == at);
-                may_act.filter(|_| is_allowed && is_still_ordered(&world, &key, &object, &task))
+                let is_wanted = is_allowed && is_still_ordered(&world, &key, &object, &task);
+                may_act.filter(|_| is_wanted && claim.send())
             };
             let (lists, clock) = (&lists, clock.as_ref());
             run(&forges, &at, (lists, clock), &object, &task, &may_act).await

@@ -89,6 +89,11 @@ impl Lists {
         listed.open.get(&number).filter(|_| is_fresh).cloned()
     }
 
+    /// Something has changed in a repository: who needs a list of it from now on gets another one.
+    pub(crate) fn outdate(&self, at: &Located) {
+        self.0.lock().retain(|key, _| key.at != *at);
+    }
+
     fn place(&self, key: &Key, now: Timestamp) -> Arc<tokio::sync::Mutex<Option<Listed>>> {
         let mut all = self.0.lock();
         if !all.contains_key(key) {
@@ -183,6 +188,20 @@ mod tests {
                 .known(&key("main"), Timestamp::from_second(1_001).unwrap(), 7)
                 .is_some()
         );
+    }
+
+    #[tokio::test]
+    async fn a_list_of_before_a_change_is_used_no_more() {
+        let lists = Lists::default();
+        let head = async |second, new| find(&lists, "main", second, new).await.unwrap().head;
+        assert_eq!(head(0, "one").await, "one");
+        let url = "https://git.example.com/a/other";
+        lists.outdate(&Located::at("apps", ForgeType::Gitea, url, "token"));
+        assert_eq!(head(1, "two").await, "one");
+        lists.outdate(&key("main").at);
+        assert_eq!(lists.known(&key("main"), at(1), 7), None);
+        assert_eq!(head(1, "two").await, "two");
+        assert_eq!(head(2, "three").await, "two");
     }
 
     #[tokio::test]

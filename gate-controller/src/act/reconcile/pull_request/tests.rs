@@ -275,13 +275,52 @@ async fn who_asks_for_a_look_is_heard_once() {
     // The question survives a status that is refused.
     assert!(scene.look().await.is_err());
     assert!(desk.recent(&scene.key).is_asked_for);
-    assert!(!desk.take_asked(&scene.key));
+    assert_eq!(desk.take_asked(&scene.key), None);
     // Nothing is kept of one that is not here, or that another process looks at.
     desk.look_now(&scene.context, &scene.key.naming(None, "other"));
-    assert!(!desk.take_asked(&scene.key.naming(None, "other")));
+    assert_eq!(desk.take_asked(&scene.key.naming(None, "other")), None);
     scene.looks_at("Pipeline");
     desk.look_now(&scene.context, &scene.key);
-    assert!(!desk.take_asked(&scene.key));
+    assert_eq!(desk.take_asked(&scene.key), None);
+}
+
+/// What waits for its turn makes room for what is more urgent. What was sent does not.
+#[tokio::test]
+async fn what_has_sent_nothing_is_ended_by_the_next_task() {
+    let scene = Scene::new();
+    let desk = &scene.context.at_forges;
+    let edit = Task::Edit {
+        number: 7,
+        title: String::new(),
+        description: String::new(),
+    };
+    let withdrawal = Task::SetStatus(Telling {
+        commit: "a".repeat(40),
+        context: "sluice".to_owned(),
+        gate: MergeGate::Pending,
+        why: String::new(),
+    });
+    let begin = |task: &Task| {
+        let object = Arc::new(object());
+        desk.begin(&scene.context, &scene.key, object, task.clone());
+    };
+    let under_way = |task: &Task, is_sent| {
+        let task = task.clone();
+        assert_eq!(desk.errand(&scene.key), Errand::UnderWay { task, is_sent });
+    };
+    begin(&edit);
+    under_way(&edit, false);
+    let ended = desk.claim(&scene.key).unwrap();
+    begin(&withdrawal);
+    under_way(&withdrawal, false);
+    assert!(!ended.send());
+    assert!(desk.claim(&scene.key).unwrap().send());
+    begin(&edit);
+    under_way(&withdrawal, true);
+    scene.over().await;
+    desk.accepted(&scene.key);
+    begin(&edit);
+    under_way(&edit, false);
 }
 
 #[tokio::test]
@@ -296,7 +335,7 @@ async fn nothing_is_remembered_of_one_that_is_gone_or_that_others_lead() {
     desk.look_now(&scene.context, &scene.key);
     desk.forget(&scene.key);
     assert_eq!(desk.recent(&scene.key), Recent::default());
-    assert!(!desk.take_asked(&scene.key));
+    assert_eq!(desk.take_asked(&scene.key), None);
     scene.look().await.unwrap();
     desk.remember(&scene.key, remembered());
     desk.look_now(&scene.context, &scene.key);
@@ -306,7 +345,7 @@ async fn nothing_is_remembered_of_one_that_is_gone_or_that_others_lead() {
         &scene.key.naming(None, "podinfo"),
     );
     desk.clear();
-    assert!(!desk.take_asked(&scene.key));
+    assert_eq!(desk.take_asked(&scene.key), None);
     assert!(!desk.is_current(&scene.context, &scene.found().unwrap()));
     assert_eq!(desk.recent(&scene.key), Recent::default());
     assert_eq!(desk.errand(&scene.key), Errand::None);

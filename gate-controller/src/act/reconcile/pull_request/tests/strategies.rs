@@ -6,7 +6,7 @@ use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 
 use super::*;
 use crate::act::reconcile::Reconciled;
-use crate::act::reconcile::pull_request::at_forges::is_still_ordered;
+use crate::act::reconcile::pull_request::at_forges::{Ask, is_still_ordered};
 use crate::cluster::key::Work;
 use crate::observe::cache::Change;
 
@@ -223,7 +223,11 @@ async fn a_webhook_has_all_asked_about_that_name_its_access() {
     let own = Work::own(Kind::PullRequest, scene.key.clone());
     context.world.note(&own, interests);
     desk.look_now_by(context, &scene.key.naming(None, "shop"));
-    assert!(!desk.take_asked(&scene.key));
+    assert_eq!(desk.take_asked(&scene.key), None);
     desk.look_now_by(context, &ObjectKey::of(&access(&[])));
-    assert!(desk.take_asked(&scene.key));
+    assert_eq!(desk.take_asked(&scene.key), Some(Ask::ByList));
+    // Who asks about it alone is not answered by a list.
+    desk.look_now(context, &scene.key);
+    desk.look_now_by(context, &ObjectKey::of(&access(&[])));
+    assert_eq!(desk.take_asked(&scene.key), Some(Ask::Alone));
 }
