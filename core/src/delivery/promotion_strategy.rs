@@ -13,7 +13,7 @@
 //! | 2 | `arrival` | how an environment got what it has |
 //! | 3 | `graph`, `checks`, `child`, `pulls`, `merges`, `reverts` | which environments wait for which, what was found out, the pull requests, the way back |
 //! | 4 | `rules`, `sequence`, `upkeep` | everything that holds back what is proposed, in a fixed order |
-//! | 5 | `considered` | what the gates say of what nothing else holds back |
+//! | 5 | `considered`, `fresh` | what the gates say of what nothing else holds back, and whether it is known well enough to order it |
 //! | 6 | `settled`, `conditions`, `dry`, `report` | the status, and what has to be done |
 //!
 //! A merge is ordered in the status, which is written onto the version of the object that it was decided
@@ -40,6 +40,7 @@ mod conditions;
 mod considered;
 mod dry;
 pub mod evidence;
+mod fresh;
 mod graph;
 mod merges;
 pub mod metadata;
@@ -56,7 +57,7 @@ mod tips;
 mod upkeep;
 mod words;
 
-pub use conditions::{BLOCKED, BYPASSED};
+pub use conditions::{BLOCKED, BYPASSED, is_said_to_be_read};
 pub use considered::{Asked, Considered, What, consider};
 pub use dry::dry_commit_status;
 pub use evidence::Evidence;
@@ -176,6 +177,8 @@ pub enum Act {
     LookAt(String),
     /// List the branches now: one has probably changed.
     List,
+    /// List the branches now, and look again after that, also where nothing has changed: a merge waits for it.
+    Freshen,
     /// What came of the last errand about the dry commit is in the status.
     Told,
     /// Tell the forge of the dry commit.

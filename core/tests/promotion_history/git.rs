@@ -69,6 +69,10 @@ impl Evidence for Known {
         self.listed_at
     }
 
+    fn is_list_failing(&self) -> bool {
+        self.listed.is_some() && self.fails
+    }
+
     fn answer(&self, question: &Question) -> Sight<Answer> {
         match self.answers.get(question) {
             Some(answer) => answer.clone(),

@@ -56,12 +56,18 @@ pub struct Listed {
     pub heads: Heads,
     /// Branches of which that is not known, and why.
     pub unlisted: BTreeMap<String, String>,
+    /// When its forge was asked. None: when the list was begun.
+    pub at: Option<Timestamp>,
 }
 
 impl From<Heads> for Listed {
     fn from(heads: Heads) -> Self {
         let unlisted = BTreeMap::new();
-        Self { heads, unlisted }
+        Self {
+            heads,
+            unlisted,
+            at: None,
+        }
     }
 }
 
@@ -133,6 +139,7 @@ impl Repositories {
             access: access.clone(),
             heads: heads.unwrap_or(Sight::Pending),
             listed_at: all.get(access).and_then(|it| it.branches.listed_at()),
+            is_list_failing: all.get(access).is_some_and(|it| it.branches.is_failing()),
             asked: Mutex::default(),
             now,
         }
@@ -151,10 +158,22 @@ impl Repositories {
         all.get(access)?.branches.listed_at()
     }
 
+    /// Whether an access may read its repository, as this process has found out by listing that. None: it has
+    /// not, or its forge has not answered yet.
+    pub fn may_read(&self, access: &ObjectKey) -> Option<bool> {
+        let all = self.lock();
+        all.get(access)?.branches.may_be_read()
+    }
+
     /// The branches may have changed: a fresh list is wanted now. There is at most one a second, and none
     /// before the forge wants to be asked again.
     pub fn list_now(&self, access: &ObjectKey) {
         self.change(access, Repository::list_now);
+    }
+
+    /// The same for one who waits for that list, and is woken by its end, whatever it says.
+    pub fn list_for(&self, access: &ObjectKey, by: &Work) {
+        self.change(access, |repository, now| repository.list_for(by, now));
     }
 
     /// The answer to a question may have changed: it is wanted again now, if anybody asks it. There is at
@@ -290,6 +309,7 @@ pub struct Seen {
     access: ObjectKey,
     heads: Sight<Arc<Heads>>,
     listed_at: Option<Timestamp>,
+    is_list_failing: bool,
     asked: Mutex<BTreeSet<Question>>,
     now: Timestamp,
 }
@@ -308,6 +328,10 @@ impl Evidence for Seen {
 
     fn listed_at(&self) -> Option<Timestamp> {
         self.listed_at
+    }
+
+    fn is_list_failing(&self) -> bool {
+        self.is_list_failing
     }
 
     fn answer(&self, question: &Question) -> Sight<Answer> {

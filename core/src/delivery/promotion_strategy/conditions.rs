@@ -1,5 +1,6 @@
 //! Step 6: what a status says in conditions, and in short for tables.
 
+use jiff::Timestamp;
 use sluice_crds::PromotionStrategy;
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, Summary};
 
@@ -7,12 +8,25 @@ use super::checks::short;
 use super::dry::newest;
 use super::words;
 use crate::text::words::clean;
-use crate::verdict::condition::{READY, RECONCILING, Wanted};
+use crate::verdict::condition::{READY, RECONCILING, Wanted, find};
 
 /// Something that is proposed waits.
 pub const BLOCKED: &str = "Blocked";
 /// A person has merged what a rule held back; present only then.
 pub const BYPASSED: &str = "Bypassed";
+
+/// Reasons of a status for which the branches need not have been listed.
+const UNREAD: [&str; 3] = ["InvalidSpec", "AccessNotReady", "ForgeUnavailable"];
+
+/// Whether the status says that the repository could be read by an access that was made then. Nobody but the
+/// controller writes that.
+pub fn is_said_to_be_read(object: &PromotionStrategy, made: Timestamp) -> bool {
+    let status = object.status.as_ref();
+    let ready = status.and_then(|status| find(&status.conditions, READY));
+    ready.is_some_and(|ready| {
+        !UNREAD.contains(&ready.reason.as_str()) && ready.last_transition_time.0 >= made
+    })
+}
 
 /// All the conditions. `unknown`: why it is not known what the branches have.
 pub(super) fn all(

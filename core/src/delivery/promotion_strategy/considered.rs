@@ -18,7 +18,7 @@ use super::pulls;
 use super::reverts::{self, Current};
 use super::rules::{self, At, Seen};
 use super::tips::{Asker, Env, Tip, environments};
-use super::{Access, Given, KIND, child, subject};
+use super::{Access, Given, KIND, child, fresh, subject};
 use crate::gate::set::Gathered;
 use crate::revision::Revision;
 use crate::text::refusal::Refusals;
@@ -83,6 +83,8 @@ pub(super) enum Found {
     /// The repository is being read, and nothing that was decided before has to be taken back. When to look
     /// again in any case.
     Reading(Option<Timestamp>),
+    /// The same where all that is missing is a fresh list of the branches, before a merge is ordered.
+    Listing(Option<Timestamp>),
     /// It is not known where the branches point to: why.
     Unknown(String),
     /// There is something to report.
@@ -124,7 +126,7 @@ impl Considered {
     /// Whether something is decided. Otherwise the repository is being read, and what was decided before
     /// stands.
     pub fn is_decided(&self) -> bool {
-        !matches!(self.found, Found::Reading(_))
+        !matches!(self.found, Found::Reading(_) | Found::Listing(_))
     }
 
     /// What has to be asked of the repository.
@@ -137,7 +139,7 @@ impl Considered {
 pub fn consider(given: Given) -> Considered {
     let mut asked = Vec::new();
     let (found, wanted) = find(&given, &mut asked);
-    if matches!(found, Found::Reading(_)) {
+    if matches!(found, Found::Reading(_) | Found::Listing(_)) {
         asked.clear();
     }
     Considered {
@@ -206,9 +208,18 @@ fn find(given: &Given, asked: &mut Vec<Asked>) -> (Found, BTreeSet<Fact>) {
         .iter()
         .zip(&plans)
         .any(|(seen, plan)| takes_back(seen, plan, asked));
-    let found = match asker.waits() && !takes_back {
-        true => Found::Reading(ends(given, asked)),
-        false => Found::Plans(plans),
+    let due = fresh::due(&plans, asked);
+    let is_stale = !due.is_empty() && fresh::is_stale(given);
+    let found = if asker.waits() && !takes_back {
+        Found::Reading(ends(given, asked))
+    } else if is_stale && !takes_back && !given.evidence.is_list_failing() {
+        // That takes a moment, for which nothing is written.
+        Found::Listing(ends(given, asked))
+    } else {
+        if is_stale {
+            fresh::hold(given, &mut plans, asked, &due);
+        }
+        Found::Plans(plans)
     };
     (found, asker.into_wanted())
 }

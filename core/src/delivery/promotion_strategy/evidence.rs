@@ -115,6 +115,9 @@ pub trait Evidence {
     /// The instant of that. None: they were never listed.
     fn listed_at(&self) -> Option<Timestamp>;
 
+    /// Whether the last try to list them has failed.
+    fn is_list_failing(&self) -> bool;
+
     /// What is known about a question.
     fn answer(&self, question: &Question) -> Sight<Answer>;
 }

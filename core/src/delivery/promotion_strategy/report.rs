@@ -29,6 +29,10 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
     match found {
         Found::Deleting => unchanged(before, None),
         Found::Reading(wake) => unchanged(before, wake),
+        Found::Listing(wake) => Report {
+            acts: vec![Act::Freshen],
+            ..unchanged(before, wake)
+        },
         Found::Refused(refusals) => refused_spec(&given, &before, &refusals),
         Found::Unknown(why) => unknown(&given, &before, &why),
         Found::Plans(plans) => decided(&given, &before, plans, &asked, recorded),
@@ -190,7 +194,7 @@ pub fn refused(
 fn writes(act: &Act) -> bool {
     match act {
         Act::Create(_) | Act::Change { .. } | Act::Delete(_) => true,
-        Act::LookAt(_) | Act::List | Act::Told | Act::Tell(_) => false,
+        Act::LookAt(_) | Act::List | Act::Freshen | Act::Told | Act::Tell(_) => false,
     }
 }
 

@@ -257,7 +257,8 @@ fn ordered(
     })
 }
 
-fn hold(plan: &mut Plan, wait: Wait) {
+/// Nothing lets it be merged.
+pub(super) fn hold(plan: &mut Plan, wait: Wait) {
     if plan.status.state != EnvironmentState::Reverting {
         plan.status.state = EnvironmentState::Waiting;
     }

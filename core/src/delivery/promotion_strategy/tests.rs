@@ -24,6 +24,7 @@ mod destinations;
 mod dry;
 mod files;
 mod forge;
+mod fresh;
 mod healthy;
 mod joins;
 mod notes;
@@ -57,6 +58,9 @@ struct Play {
     verified: bool,
     squashes: bool,
     clock_is_lost: bool,
+    /// How old the list of the branches is, and how often a fresh one was asked for.
+    list_age: SignedDuration,
+    freshened: usize,
     dry_errand: Errand,
     /// What the forge was told of dry commits: the commit, how it stands, and in words.
     dry_told: Vec<(String, Shown, String)>,
@@ -103,6 +107,8 @@ impl Play {
             verified: true,
             squashes: false,
             clock_is_lost: false,
+            list_age: SignedDuration::ZERO,
+            freshened: 0,
             dry_errand: Errand::None,
             dry_told: Vec::new(),
             world: World::default(),
@@ -203,7 +209,7 @@ impl Play {
             surroundings: surroundings.collect(),
             checked: check(&self.object),
             access: self.access.clone(),
-            evidence: Arc::new(self.repository.listed(self.now)),
+            evidence: Arc::new(self.repository.listed(self.now - self.list_age)),
             object: Arc::new(self.object.clone()),
             pull_requests: self.pull_requests.iter().cloned().map(Arc::new).collect(),
             commit_statuses: self.statuses.iter().cloned().map(Arc::new).collect(),
@@ -274,6 +280,7 @@ impl Play {
             }
             Act::Delete(before) => self.pull_requests.retain(|it| name(it) != name(&before)),
             Act::LookAt(_) | Act::List => {}
+            Act::Freshen => self.freshened += 1,
             Act::Told => self.dry_errand = Errand::None,
             Act::Tell(task) => self.tell(task),
         }

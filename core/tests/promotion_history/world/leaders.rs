@@ -241,7 +241,7 @@ impl World {
                 let desk = self.leaders[leader].desks.entry(name).or_default();
                 desk.recent.is_asked_for = true;
             }
-            Act::List => self.list(leader),
+            Act::List | Act::Freshen => self.list(leader),
             // The strategy wants none.
             Act::Told | Act::Tell(_) => {}
         }

@@ -95,6 +95,20 @@ impl Branches {
         Some(self.listed.as_ref()?.at)
     }
 
+    /// Whether the last list has failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.failing.is_some()
+    }
+
+    /// Whether they may be read. A failure that passes says nothing of that.
+    pub(super) fn may_be_read(&self) -> Option<bool> {
+        let failing = self.failing.as_ref();
+        match failing.is_some_and(|it| it.failure.word.lasts()) {
+            true => Some(false),
+            false => self.listed.is_some().then_some(true),
+        }
+    }
+
     pub(super) fn known(&self) -> Listing {
         Listing {
             is_needed: false,
@@ -164,8 +178,14 @@ impl Branches {
 
     /// Takes a list in. A list that says the same as before is news for those alone whose branches were not
     /// listed before.
-    fn take(&mut self, listed: Listed, branches: BTreeSet<String>, at: Timestamp) -> News {
-        let Listed { heads, unlisted } = listed;
+    fn take(&mut self, listed: Listed, branches: BTreeSet<String>, begun: Timestamp) -> News {
+        let Listed {
+            heads,
+            unlisted,
+            at,
+        } = listed;
+        // It may have waited for others.
+        let at = at.map_or(begun, |at| at.max(begun));
         let before = self.listed.take();
         let news = match &before {
             Some(before) if before.heads.notes == heads.notes => {

@@ -20,6 +20,9 @@ pub(super) struct Repository {
     /// The access as it was last looked at.
     of: Option<Of>,
     needs: HashMap<Work, BTreeSet<String>>,
+    /// Who waits for the end of the next list, and of the one that was begun.
+    awaited_by: BTreeSet<Work>,
+    begun_for: BTreeSet<Work>,
     idle_since: Option<Timestamp>,
     pub(super) branches: Branches,
     pub(super) questions: Questions,
@@ -48,7 +51,11 @@ impl Repository {
         let was_idle = self.is_idle();
         let is_unlisted = self.branches.need(&branches, now);
         match branches.is_empty() {
-            true => self.needs.remove(by),
+            true => {
+                self.awaited_by.remove(by);
+                self.begun_for.remove(by);
+                self.needs.remove(by)
+            }
             false => self.needs.insert(by.clone(), branches),
         };
         self.note_idle(now);
@@ -90,6 +97,14 @@ impl Repository {
     /// Returns whether its access has to look.
     pub(super) fn list_now(&mut self, now: Timestamp) -> bool {
         !self.needs.is_empty() && self.branches.want(now)
+    }
+
+    /// Returns whether its access has to look.
+    pub(super) fn list_for(&mut self, by: &Work, now: Timestamp) -> bool {
+        if self.needs.contains_key(by) {
+            self.awaited_by.insert(by.clone());
+        }
+        self.list_now(now)
     }
 
     pub(super) fn heads(&self, by: &Work, now: Timestamp) -> Sight<Arc<Heads>> {
@@ -158,6 +173,7 @@ impl Repository {
     ) -> BTreeSet<String> {
         let needed: BTreeSet<_> = self.needs.values().flatten().cloned().collect();
         self.branches.begin(needed.clone(), request, now);
+        self.begun_for.append(&mut self.awaited_by);
         needed
     }
 
@@ -169,7 +185,9 @@ impl Repository {
     ) -> BTreeSet<Work> {
         let news = self.branches.listed(listed, now);
         let concerned = self.needs.iter().filter(|(_, needs)| news.concern(needs));
-        concerned.map(|(by, _)| by.clone()).collect()
+        let mut woken: BTreeSet<_> = concerned.map(|(by, _)| by.clone()).collect();
+        woken.append(&mut self.begun_for);
+        woken
     }
 
     /// Returns who has to look again.

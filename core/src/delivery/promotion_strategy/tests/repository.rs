@@ -26,6 +26,7 @@ pub(super) struct Repository {
     pub(super) is_silent: bool,
     pub(super) trouble: Option<String>,
     listed_at: Option<Timestamp>,
+    pub(super) is_list_failing: bool,
     /// What is not known yet cannot be read.
     pub(super) fails: bool,
 }
@@ -294,6 +295,10 @@ impl Evidence for Repository {
 
     fn listed_at(&self) -> Option<Timestamp> {
         self.listed_at
+    }
+
+    fn is_list_failing(&self) -> bool {
+        self.is_list_failing
     }
 
     fn answer(&self, question: &Question) -> Sight<Answer> {

@@ -103,6 +103,10 @@ impl Evidence for Forgetful {
         self.0.listed_at()
     }
 
+    fn is_list_failing(&self) -> bool {
+        self.0.is_list_failing()
+    }
+
     fn answer(&self, question: &Question) -> Sight<Answer> {
         match question {
             Question::Contains { .. } => Sight::Failed("the forge answers 500".to_owned()),

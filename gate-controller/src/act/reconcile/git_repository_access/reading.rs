@@ -102,6 +102,7 @@ pub(super) async fn list(
             notes,
         },
         unlisted: unlisted.collect(),
+        at: None,
     })
 }
 

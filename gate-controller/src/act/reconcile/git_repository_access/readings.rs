@@ -99,9 +99,15 @@ impl Readings {
         let (at, of) = (Located::by(object), work(&key));
         let host = at.host();
         let run = |_: Term| async move {
-            let until = Instant::now() + BEGINS;
+            let (until, asked) = (Instant::now() + BEGINS, Some(clock.now()));
             let listed = match forges.open(&at, Urgency::Other, clock.now()).await {
-                Ok(forge) => reading::list(&forge, &branches, until).await,
+                Ok(forge) => {
+                    let listed = reading::list(&forge, &branches, until).await;
+                    listed.map(|listed| Listed {
+                        at: asked,
+                        ..listed
+                    })
+                }
                 Err(failure) => Err(failure),
             };
             Brought::Heads(listed.map_err(|failure| failure.at(clock.now())))

@@ -93,7 +93,7 @@ fn what(act: &Act) -> String {
     let name = match act {
         Act::Create(object) => object.metadata.name.as_deref(),
         Act::Change { before, .. } | Act::Delete(before) => before.metadata.name.as_deref(),
-        Act::LookAt(_) | Act::List | Act::Told | Act::Tell(_) => None,
+        Act::LookAt(_) | Act::List | Act::Freshen | Act::Told | Act::Tell(_) => None,
     };
     format!("the PullRequest {}", name.unwrap_or_default())
 }
@@ -126,6 +126,11 @@ async fn carry_out(
         Act::List => {
             let access = access_of(key, &object.spec.repo_ref);
             context.repositories.list_now(&access.key);
+            Ok(())
+        }
+        Act::Freshen => {
+            let access = access_of(key, &object.spec.repo_ref);
+            context.repositories.list_for(&access.key, &own);
             Ok(())
         }
         Act::Told => {

@@ -65,7 +65,7 @@ pub(super) fn gather(
     let world = context.world.as_ref();
     let own = Work::own(Kind::PromotionStrategy, key.clone());
     let environments = object.spec.environments.iter();
-    let older = rivals::older(world, key, object);
+    let older = rivals::older(world, &context.repositories, key, object);
     Given {
         surroundings: environments
             .map(|environment| Surroundings {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_core::delivery::promotion_strategy::Access;
+use sluice_core::delivery::promotion_strategy::{Access, check, is_said_to_be_read};
 use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 
 use super::{access_of, gather};
@@ -14,21 +14,48 @@ use crate::act::forges::Located;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen;
+use crate::observe::repositories::Repositories;
 use crate::observe::world::World;
 
 type Strategy = (ObjectKey, Arc<PromotionStrategy>);
 
-/// The older strategies of its repository that may promote there, and do.
-pub(super) fn older(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> Vec<Strategy> {
+/// The older strategies of its repository that may promote there, and do. An access with anybody's address and
+/// no Secret takes nothing away from others: it has to have read the repository.
+pub(super) fn older(
+    world: &World,
+    repositories: &Repositories,
+    key: &ObjectKey,
+    object: &PromotionStrategy,
+) -> Vec<Strategy> {
     let own = age(key, object);
     let mut others = others(world, key, object);
     others.retain(|(it, other)| {
         other.metadata.deletion_timestamp.is_none()
             && !other.spec.suspend
             && age(it, other) < own
+            && check(other).is_ok()
             && gather::access(world, it, other) == Access::Ready
+            && has_read(world, repositories, it, other)
     });
     others
+}
+
+/// Whether a strategy has shown that its access may read the repository. Where this process has not listed that,
+/// because it has just begun to lead, or because another one decides about the strategy, its status says so: an
+/// owner that is not listed yet stays the owner.
+pub(crate) fn has_read(
+    world: &World,
+    repositories: &Repositories,
+    key: &ObjectKey,
+    object: &PromotionStrategy,
+) -> bool {
+    let access = access_of(key, &object.spec.repo_ref).key;
+    repositories.may_read(&access).unwrap_or_else(|| {
+        let seen = world.accesses.get(access.borrowed());
+        let access = seen.as_ref().and_then(Seen::object);
+        let made = access.and_then(|it| it.metadata.creation_timestamp.as_ref());
+        made.is_some_and(|made| is_said_to_be_read(object, made.0))
+    })
 }
 
 /// Which of these has a branch. Of one in another namespace no name is told.
@@ -72,13 +99,18 @@ pub(crate) fn same_repository(
         .collect()
 }
 
-/// Those of the same repository, without itself.
-fn others(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> Vec<Strategy> {
-    let access = access_of(key, &object.spec.repo_ref);
+/// This access, and those to the same repository.
+pub(crate) fn accesses(world: &World, access: Work) -> Vec<Work> {
     let opened = world.accesses.get(access.key.borrowed());
     let opened = opened.as_ref().and_then(Seen::object);
-    let mut accesses = opened.map_or_else(Vec::new, |it| same_repository(world, &access.key, it));
-    accesses.push(access);
+    let mut all = opened.map_or_else(Vec::new, |it| same_repository(world, &access.key, it));
+    all.push(access);
+    all
+}
+
+/// Those of the same repository, without itself.
+fn others(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> Vec<Strategy> {
+    let accesses = accesses(world, access_of(key, &object.spec.repo_ref));
     let interested = accesses.iter().flat_map(|it| world.interested(it));
     let strategies = interested.filter(|it| it.kind == Kind::PromotionStrategy && it.key != *key);
     let seen = strategies.filter_map(|it| {

@@ -184,6 +184,7 @@ fn a_branch_that_cannot_be_listed_stops_those_alone_who_need_it() {
         let found = Listed {
             heads: listed(&[("main", "a")]),
             unlisted: unlisted.iter().map(why).collect(),
+            at: None,
         };
         names(scene.room.listed(&access(), Ok(found)))
     };
@@ -196,4 +197,46 @@ fn a_branch_that_cannot_be_listed_stops_those_alone_who_need_it() {
     assert_eq!(scene.known().list.failing, None);
     assert_eq!(list(&[]), ["one"]);
     assert!(matches!(scene.heads("one"), Sight::Known(_)));
+}
+
+#[test]
+fn who_waits_for_a_list_is_woken_by_its_end_once() {
+    let scene = Scene::new();
+    scene.need("one", &["dev"]);
+    scene.need("other", &["dev"]);
+    scene.list(&[("dev", "a")]);
+    scene.wakes();
+    let asks = |by: &str| scene.room.list_for(&access(), &strategy(by));
+    // A list that was begun before does not count.
+    scene.room.begin_list(&access(), None);
+    scene.pass(5);
+    asks("one");
+    assert_eq!(scene.wakes(), 1);
+    let listed = || Ok(listed(&[("dev", "a")]).into());
+    assert_eq!(names(scene.room.listed(&access(), listed())), nothing());
+    assert_eq!(scene.list(&[("dev", "a")]), ["one"]);
+    assert_eq!(scene.list(&[("dev", "a")]), nothing());
+    asks("other");
+    assert_eq!(scene.list_fails(Word::Unanswered), ["other"]);
+    assert_eq!(scene.list_fails(Word::Unanswered), nothing());
+    // Nobody waits who needs it no more.
+    asks("one");
+    asks("nobody");
+    scene.room.forget(&strategy("one"));
+    assert_eq!(scene.list(&[("dev", "a")]), nothing());
+}
+
+/// It may have waited for others, and what it says is newer by that.
+#[test]
+fn a_list_is_as_new_as_its_forge_was_asked() {
+    let scene = Scene::new();
+    scene.need("one", &["dev"]);
+    scene.room.begin_list(&access(), None);
+    scene.pass(50);
+    let listed = Listed {
+        at: Some(at(40)),
+        ..listed(&[("dev", "a")]).into()
+    };
+    scene.room.listed(&access(), Ok(listed));
+    assert_eq!(scene.room.listed_at(&access()), Some(at(40)));
 }

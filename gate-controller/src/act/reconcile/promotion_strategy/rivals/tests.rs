@@ -1,27 +1,87 @@
 //! Who owns a branch.
 
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use rstest::rstest;
 use serde_json::json;
+use sluice_core::delivery::promotion_strategy::evidence::Heads;
+use sluice_core::delivery::pull_request::{Failure, Word};
 
 use super::*;
 use crate::act::reconcile::Reconciled;
 use crate::act::reconcile::gated_source::tests::world;
+use crate::cluster::key::KeyRef;
+use crate::observe::clock::SetClock;
 
-/// A repository that `platform/shop` opens.
-fn scene() -> World {
-    let world = world();
+/// The caches, and what is known of repositories.
+struct Scene {
+    world: World,
+    repositories: Repositories,
+}
+
+impl Deref for Scene {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
+}
+
+impl Scene {
+    /// An access is looked at, and its branches are listed, or not.
+    fn lists(&self, access: (&str, &str), listed: Result<(), Word>) {
+        let (namespace, name) = access;
+        let key: ObjectKey = KeyRef { namespace, name }.into();
+        let heads = Heads {
+            branches: BTreeMap::new(),
+            notes: None,
+        };
+        let listed = listed.map(|()| heads.into());
+        let by = Work::own(Kind::PromotionStrategy, key.clone());
+        self.repositories
+            .need(&key, &by, ["env/prod".to_owned()].into());
+        self.repositories.begin_list(&key, None);
+        let listed = listed.map_err(|word| Failure::new(word, "it is not listed"));
+        self.repositories.listed(&key, listed);
+    }
+}
+
+/// A repository that `platform/shop` opens, and has listed.
+fn scene() -> Scene {
+    let scene = begun();
+    scene.lists(("platform", "shop"), Ok(()));
+    scene
+}
+
+/// The same, of which this process has listed nothing yet.
+fn begun() -> Scene {
+    let clock = SetClock::new("2026-11-20T14:00:00Z".parse().unwrap());
+    let scene = Scene {
+        world: world(),
+        repositories: Repositories::new(Arc::new(clock), |_| {}),
+    };
     hold_access(
-        &world,
+        &scene,
         "platform",
         "shop",
         "https://git.example.com/acme/shop",
     );
-    world
+    scene
 }
 
 fn hold_access(world: &World, namespace: &str, name: &str, url: &str) {
+    hold_access_of(world, namespace, name, url, 8);
+}
+
+/// One that was made at this hour.
+fn hold_access_of(world: &World, namespace: &str, name: &str, url: &str, hour: u32) {
     let access: GitRepositoryAccess = serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
-        "metadata": {"namespace": namespace, "name": name},
+        "metadata": {
+            "namespace": namespace, "name": name,
+            "creationTimestamp": format!("2026-11-20T{hour:02}:00:00Z"),
+        },
         "spec": {
             "provider": "gitea", "url": url, "secretRef": {"name": "token"},
             "allow": [{"namespaces": ["apps", "team"], "branches": ["env/*"]}],
@@ -43,7 +103,7 @@ fn strategy(place: (&str, &str), access: (&str, &str), hour: u32) -> PromotionSt
         },
         "spec": {
             "repoRef": {"namespace": access.0, "name": access.1},
-            "environments": [{"branch": "env/test"}, {"branch": "env/prod"}],
+            "environments": [{"branch": "env/test", "unchecked": true}, {"branch": "env/prod"}],
         },
     }))
     .unwrap()
@@ -58,10 +118,11 @@ fn hold(world: &World, object: PromotionStrategy) {
 }
 
 /// Who owns the branch of `apps/it`, which is the youngest.
-fn owner(world: &World) -> Option<String> {
+fn owner(scene: &Scene) -> Option<String> {
     let it = strategy(("apps", "it"), ("platform", "shop"), 12);
     let key = ObjectKey::of(&it);
-    super::owner(&older(world, &key, &it), &key, "env/prod")
+    let older = older(&scene.world, &scene.repositories, &key, &it);
+    super::owner(&older, &key, "env/prod")
 }
 
 #[test]
@@ -98,6 +159,63 @@ fn who_may_not_promote_or_does_not_owns_no_branch() {
     suspended.spec.suspend = true;
     hold(&world, suspended);
     assert_eq!(owner(&world), None);
+    let mut refused = strategy(("apps", "older"), ("platform", "shop"), 9);
+    refused.spec.environments[1].after = Some(vec!["no/such".to_owned()]);
+    hold(&world, refused);
+    assert_eq!(owner(&world), None);
+}
+
+/// Everybody may write an access with the address of somebody else, and a Secret that is not there.
+#[test]
+fn an_access_that_reads_nothing_takes_no_branch() {
+    let scene = scene();
+    let url = "https://git.example.com/acme/shop";
+    hold_access(&scene, "team", "forged", url);
+    hold(&scene, strategy(("team", "older"), ("team", "forged"), 9));
+    assert_eq!(owner(&scene), None);
+    for word in [Word::SecretNotUsable, Word::Unanswered] {
+        scene.lists(("team", "forged"), Err(word));
+        assert_eq!(owner(&scene), None, "{word}");
+    }
+    let elsewhere = Some("of another namespace");
+    scene.lists(("team", "forged"), Ok(()));
+    assert_eq!(owner(&scene).as_deref(), elsewhere);
+    // A forge that does not answer takes nothing away; a token that is taken away does.
+    scene.lists(("team", "forged"), Err(Word::Unanswered));
+    assert_eq!(owner(&scene).as_deref(), elsewhere);
+    scene.lists(("team", "forged"), Err(Word::Unauthorized));
+    assert_eq!(owner(&scene), None);
+}
+
+/// The status says what the leader before has found out, and what another shard has.
+#[rstest]
+#[case::ready(Some(("True", "ReconciliationSucceeded", 10)), 8, true)]
+#[case::something_is_wrong_with_a_branch(Some(("False", "MetadataInvalid", 10)), 8, true)]
+#[case::never_decided(None, 8, false)]
+#[case::its_access_is_not_usable(Some(("False", "AccessNotReady", 10)), 8, false)]
+#[case::its_forge_does_not_let_it_read(Some(("False", "ForgeUnavailable", 10)), 8, false)]
+#[case::by_another_access_of_that_name(Some(("True", "ReconciliationSucceeded", 10)), 11, false)]
+fn an_owner_that_is_not_listed_yet_stays_the_owner(
+    #[case] ready: Option<(&str, &str, u32)>,
+    #[case] access_made: u32,
+    #[case] owns: bool,
+) {
+    let scene = begun();
+    let url = "https://git.example.com/acme/shop";
+    hold_access_of(&scene, "team", "mine", url, access_made);
+    let mut older = strategy(("team", "older"), ("team", "mine"), 9);
+    let conditions = ready.map(|(status, reason, hour)| {
+        json!([{
+            "type": "Ready", "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": format!("2026-11-20T{hour:02}:00:00Z"),
+        }])
+    });
+    let status = conditions.map(|it| json!({ "conditions": it }));
+    older.status = status.map(|it| serde_json::from_value(it).unwrap());
+    hold(&scene, older);
+    assert_eq!(owner(&scene).is_some(), owns);
+    scene.lists(("team", "mine"), Err(Word::SecretNotUsable));
+    assert_eq!(owner(&scene), None);
 }
 
 /// Another access to the same repository is no way around its owner.
@@ -116,6 +234,8 @@ fn a_repository_is_the_same_whatever_its_accesses_are_called() {
         "other",
         "https://git.example.com/acme/shop-2",
     );
+    world.lists(("team", "mine"), Ok(()));
+    world.lists(("team", "other"), Ok(()));
     hold(&world, strategy(("team", "another"), ("team", "other"), 8));
     assert_eq!(owner(&world), None);
     hold(&world, strategy(("team", "older"), ("team", "mine"), 9));
