@@ -12,11 +12,13 @@ use sluice_core::delivery::commit_status::is_same_name;
 use sluice_core::delivery::commit_status::report::{self, Errand, Given, Refusal};
 use sluice_crds::CommitStatus;
 
+use super::promotion_strategy::rivals;
 use super::{Context, Outcome, Reconciled, git_repository_access, status};
 use crate::act::forges::Located;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change, Progress};
+use crate::observe::repositories::Repositories;
 use crate::observe::world::World;
 
 mod news;
@@ -78,7 +80,7 @@ async fn look(
         acts,
         wake,
     } = report::report(Given {
-        refusal: refusal(world, key, &object),
+        refusal: refusal(world, &context.repositories, key, &object),
         errand,
         now: world.now(at),
         object: Arc::clone(&object),
@@ -101,18 +103,33 @@ async fn look(
 }
 
 /// Why the forge may not be told, as this process knows it now.
-fn refusal(world: &World, key: &ObjectKey, object: &CommitStatus) -> Option<Refusal> {
+fn refusal(
+    world: &World,
+    repositories: &Repositories,
+    key: &ObjectKey,
+    object: &CommitStatus,
+) -> Option<Refusal> {
     let access = Located::to_tell(world, &key.namespace, &object.spec.repo_ref);
     let access = access.map(|_| ()).map_err(|failure| failure.why);
-    report::refusal(object, reserved_by(world, key, object), access)
+    let reserved_by = reserved_by(world, repositories, key, object);
+    report::refusal(object, reserved_by, access)
 }
 
-/// The strategy of the same repository that has its name as its statusName.
-fn reserved_by(world: &World, key: &ObjectKey, object: &CommitStatus) -> Option<String> {
-    let access = git_repository_access::named(key, &object.spec.repo_ref);
+/// The strategy of the same repository that has its name as its statusName, whichever access it names. One with
+/// another access has to have read the repository: otherwise anybody could reserve names there.
+fn reserved_by(
+    world: &World,
+    repositories: &Repositories,
+    key: &ObjectKey,
+    object: &CommitStatus,
+) -> Option<String> {
+    let own = git_repository_access::named(key, &object.spec.repo_ref);
+    let same = rivals::accesses(world, own.clone());
     let found = world.promotion_strategies.select(|it, strategy| {
+        let access = git_repository_access::named(it, &strategy.spec.repo_ref);
         is_same_name(&strategy.spec.status_name, &object.spec.name)
-            && git_repository_access::named(it, &strategy.spec.repo_ref) == access
+            && same.contains(&access)
+            && (access == own || rivals::has_read(world, repositories, it, strategy))
     });
     let (own, others): (Vec<_>, Vec<_>) = found
         .into_iter()

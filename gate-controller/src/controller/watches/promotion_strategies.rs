@@ -4,6 +4,7 @@
 //! Nothing else waits for these kinds: an API server may have none of them.
 
 use kube::ResourceExt;
+use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{
     CommitStatus, GitRepositoryAccess, PromotionStrategy, PullRequest, RevertCommit,
 };
@@ -28,23 +29,26 @@ pub(super) async fn follow(parts: Parts) {
             parts.repositories.forget(&own);
             parts.postings.forget(&own);
         }
-        if !change.is_respecified() {
-            return;
-        }
         let is_listed = parts.world.promotion_strategies.progress() == Progress::Synced;
         let both = [change.before, change.now].into_iter().flatten();
         for strategy in both.filter_map(Seen::object) {
-            if is_listed {
+            // Whose branch it is may depend on whether it can read its repository.
+            if is_listed && (change.is_respecified() || change.differs(readiness)) {
                 let sharing = rivals::sharing(&parts.world, change.key, strategy);
                 sharing.into_iter().for_each(|it| waker.wake(it));
+            }
+            if !change.is_respecified() {
+                continue;
             }
             let access = &strategy.spec.repo_ref;
             let access = change.key.naming(access.namespace.as_deref(), &access.name);
             let access = Work::own(Kind::GitRepositoryAccess, access);
             // Its statusName is reserved.
-            let mut told = parts.world.interested(&access);
-            told.retain(|it| it.kind == Kind::CommitStatus);
-            told.into_iter().for_each(|it| waker.wake(it));
+            for access in rivals::accesses(&parts.world, access.clone()) {
+                let mut told = parts.world.interested(&access);
+                told.retain(|it| it.kind == Kind::CommitStatus);
+                told.into_iter().for_each(|it| waker.wake(it));
+            }
             waker.wake(access);
         }
     };
@@ -59,6 +63,12 @@ pub(super) async fn follow(parts: Parts) {
     );
 }
 
+/// Why it is ready, or not.
+fn readiness(strategy: &PromotionStrategy) -> Option<String> {
+    let ready = find(&strategy.status.as_ref()?.conditions, READY)?;
+    Some(ready.reason.clone())
+}
+
 /// Follows accesses to repositories.
 pub(super) async fn follow_accesses(parts: Parts) {
     let waker = parts.waker.clone();
@@ -70,7 +80,9 @@ pub(super) async fn follow_accesses(parts: Parts) {
         let is_listed = parts.world.accesses.progress() == Progress::Synced;
         let both = [change.before, change.now].into_iter().flatten();
         let one = both.filter_map(Seen::object).next();
-        if let Some(access) = one.filter(|_| is_listed && change.is_respecified()) {
+        // Whose branch it is may depend on whether it can be read.
+        let matters = GitRepositoryAccess::may_matter(change);
+        if let Some(access) = one.filter(|_| is_listed && matters) {
             let same = rivals::same_repository(&parts.world, change.key, access);
             same.iter().for_each(|it| waker.concerned(it));
         }

@@ -12,7 +12,7 @@ use sluice_core::delivery::promotion_strategy::dry_commit_status;
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::git_repository_access::AccessReference;
 use sluice_forges::{
-    Forge, ForgeError, Missing, Sha, Status, StatusState, Trouble, Undone, Urgency,
+    Forge, ForgeError, May, Missing, Sha, Status, StatusState, Trouble, Undone, Urgency,
 };
 use tokio::time::Instant;
 
@@ -26,6 +26,7 @@ use crate::cluster::kind::Kind;
 use crate::lease::Leadership;
 use crate::observe::cache::Seen;
 use crate::observe::clock::Clock;
+use crate::observe::repositories::Repositories;
 use crate::observe::world::World;
 
 /// What is under way.
@@ -79,6 +80,7 @@ impl Postings {
         let host = found.map_or_else(|_| String::new(), |at| at.host());
         let telling = Telling {
             world: Arc::clone(&context.world),
+            repositories: Arc::clone(&context.repositories),
             forges: Arc::clone(&context.forges),
             clock: Arc::clone(&context.clock),
             of: of.clone(),
@@ -104,6 +106,7 @@ impl Postings {
 /// What is told to whom.
 struct Telling {
     world: Arc<World>,
+    repositories: Arc<Repositories>,
     forges: Arc<Forges>,
     clock: Arc<dyn Clock>,
     of: Work,
@@ -123,8 +126,10 @@ impl Telling {
             .forges
             .open(&at, self.urgency, self.clock.now())
             .await?;
-        let until = self.until(term, &at)?;
-        tell(&forge, &commit, &self.post, at.url(), until).await
+        self.until(term, &at)?;
+        // It is asked again when it is its turn.
+        let may = || self.until(term, &at).ok();
+        tell(&forge, &commit, &self.post, at.url(), &may).await
     }
 
     fn located(&self) -> Result<Located, Stopped> {
@@ -152,7 +157,8 @@ impl Telling {
         }
         let seen = world.commit_statuses.get(key.borrowed());
         seen.as_ref().and_then(Seen::object).is_some_and(|object| {
-            Post::at(object, now) == self.post && refusal(world, key, object).is_none()
+            Post::at(object, now) == self.post
+                && refusal(world, &self.repositories, key, object).is_none()
         })
     }
 }
@@ -163,7 +169,7 @@ async fn tell(
     commit: &Sha,
     post: &Post,
     page: &str,
-    until: Instant,
+    may: May<'_>,
 ) -> Result<(), Stopped> {
     let Post {
         access: _,
@@ -183,7 +189,7 @@ async fn tell(
         description,
         url: url.as_deref().unwrap_or(page),
     };
-    let told = forge.set_status(commit, &status, &|| Some(until)).await;
+    let told = forge.set_status(commit, &status, may).await;
     told.map_err(|undone| match undone {
         Undone::Refused(error) | Undone::NotDone(error) | Undone::Unknown(error) => stopped(error),
     })

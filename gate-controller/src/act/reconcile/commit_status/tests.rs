@@ -10,6 +10,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use sluice_core::delivery::commit_status::report::Errand;
+use sluice_core::delivery::promotion_strategy::evidence::Heads;
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{CommitStatus, CommitStatusStatus, GitRepositoryAccess, PromotionStrategy};
 use tokio::time::timeout;
@@ -278,6 +279,36 @@ async fn a_name_by_which_a_strategy_speaks_is_refused() {
     scene.look().await.unwrap();
     assert!(scene.says().1.contains("the PromotionStrategy shop"));
     assert_eq!((scene.errand(), scene.read()), (Errand::None, 0));
+}
+
+/// Another access to a repository is no way around its names; and one that reads nothing reserves none.
+#[tokio::test]
+async fn a_name_is_reserved_in_its_repository_whichever_access_is_named() {
+    let scene = Scene::new();
+    let mut other = access(&json!([]));
+    other.metadata.name = Some("other".to_owned());
+    other.spec.url = "https://GIT.example.com/Acme/shop.git/".to_owned();
+    let (key, world) = (ObjectKey::of(&other), &scene.context.world);
+    world
+        .accesses
+        .hold(&key, Some(Seen::Object(Arc::new(other))));
+    let mut speaks = strategy("apps", "load-test");
+    speaks.spec.repo_ref.name = "other".to_owned();
+    scene.strategy(speaks.clone());
+    scene.look().await.unwrap();
+    assert_eq!(scene.says().0, "Posting");
+    scene.over().await;
+    let (repositories, of) = (&scene.context.repositories, ObjectKey::of(&speaks));
+    let by = Work::own(Kind::PromotionStrategy, of);
+    repositories.need(&key, &by, ["env/prod".to_owned()].into());
+    repositories.begin_list(&key, None);
+    let heads = Heads {
+        branches: [].into(),
+        notes: None,
+    };
+    repositories.listed(&key, Ok(heads.into()));
+    scene.look().await.unwrap();
+    assert_eq!(scene.says().0, "ReservedName");
 }
 
 #[tokio::test]
