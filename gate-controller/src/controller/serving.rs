@@ -11,6 +11,7 @@ use tokio_util::task::TaskTracker;
 
 use super::Parts;
 use super::settings::Settings;
+use crate::act::reconcile::git_repository_access::concerns_us;
 use crate::serve;
 use crate::serve::approval::Approving;
 use crate::serve::asking::Asking;
@@ -157,11 +158,13 @@ pub(super) async fn serve_hooks(
     };
     let (load, world) = (parts.load(), Arc::clone(&parts.world));
     let context = Arc::clone(&parts.context);
+    let concerned = Arc::clone(&context);
     let hooks = Hooks::new(
         parts.client.clone(),
         Arc::clone(&parts.world),
         Arc::clone(&parts.clock),
         move || load.leads() && world.accesses.is_synced(),
+        move |access| concerns_us(&concerned, access),
         move |access| {
             context.repositories.list_now(access);
             context.at_forges.look_now_by(&context, access);

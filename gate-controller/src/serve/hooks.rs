@@ -6,18 +6,22 @@
 //! neither kept nor read.
 //!
 //! A stranger learns nothing of the cluster: an access that is not there, or has no token, is answered like a
-//! wrong signature, with 404, and after the same body was read. The log says more.
+//! wrong signature, with 404, after the same body was read, and not before [`LEAST`] has passed, in which a Secret
+//! can be read. What has no signature of any forge is refused at once, whatever it names. The log says more.
 //!
 //! Only the replica that leads knows repositories. Any other answers with 503, by which a proxy in front of it
 //! can find the one that leads; forges themselves send nothing twice. What is lost is found when the branches
-//! are listed the next time.
+//! are listed the next time. A shard that decides about nothing in that repository, of which another one has
+//! something, answers the same.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::routing::post;
@@ -25,6 +29,7 @@ use futures::TryStreamExt;
 use kube::Client;
 use sluice_core::text::words;
 use sluice_crds::pipeline::ForgeType;
+use tokio::time::{Instant, sleep_until};
 
 use super::asking::Remote;
 use super::guard;
@@ -36,8 +41,10 @@ use crate::cluster::key::{KeyRef, ObjectKey};
 use crate::observe::cache::Seen;
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
+use apart::Apart;
 use signature::Claim;
 
+mod apart;
 mod signature;
 #[cfg(test)]
 mod tests;
@@ -46,11 +53,16 @@ mod tests;
 const TOKEN: &str = "token";
 /// The most bytes of a body: GitHub sends no more.
 const LONGEST: usize = 25 << 20;
+/// The least time to an answer that refuses. Otherwise an access that is there could be told by the time in which
+/// its Secret is read.
+const LEAST: Duration = Duration::from_millis(500);
 /// How many wrong requests of one address are logged. Neither value is zero, or this would not compile.
 const LOGGED: Rate = Rate {
     rate: NonZeroU32::MIN,
     burst: NonZeroU32::new(5).unwrap(),
 };
+/// Why most are refused, for the log.
+const UNSIGNED: &str = "the signature is wrong, or there is none";
 /// The most characters of a path in a line of the log.
 const PATH: usize = 200;
 
@@ -59,7 +71,8 @@ pub struct Hooks {
     world: Arc<World>,
     clock: Arc<dyn Clock>,
     leads: Box<dyn Fn() -> bool + Send + Sync>,
-    wake: Box<dyn Fn(&ObjectKey) + Send + Sync>,
+    is_ours: Box<dyn Fn(&ObjectKey) -> bool + Send + Sync>,
+    woken: Arc<Apart>,
     keys: Keys,
     strangers: Limiter,
 }
@@ -72,20 +85,23 @@ struct Known {
 }
 
 impl Hooks {
-    /// Of the accesses of this world, while this replica leads and knows them. `wake` is called with each that
-    /// a webhook is about.
+    /// Of the accesses of this world, while this replica leads and knows them. `is_ours` says whether what
+    /// happens in the repository of one is for this process, and not for another shard. `wake` is called with each
+    /// that a webhook is about, at most once a second.
     pub fn new(
         client: Client,
         world: Arc<World>,
         clock: Arc<dyn Clock>,
         leads: impl Fn() -> bool + Send + Sync + 'static,
+        is_ours: impl Fn(&ObjectKey) -> bool + Send + Sync + 'static,
         wake: impl Fn(&ObjectKey) + Send + Sync + 'static,
     ) -> Self {
         Self {
             world,
             clock,
             leads: Box::new(leads),
-            wake: Box::new(wake),
+            is_ours: Box::new(is_ours),
+            woken: Apart::new(wake),
             keys: Keys::new(client, TOKEN),
             strangers: Limiter::new(LOGGED),
         }
@@ -132,29 +148,49 @@ async fn answer(State(hooks): State<Arc<Hooks>>, request: Request) -> Result<Sta
         let why = "this replica stands by, and the one that leads takes webhooks";
         return Err(Refused::unavailable(why).or("send it again"));
     }
+    let begun = Instant::now();
     let (parts, body) = request.into_parts();
-    let known = hooks.find(&parts.uri).await;
-    let key: &[u8] = known.as_ref().map_or(&[], |known| &known.key);
-    let provider = known.as_ref().map_or(ForgeType::GitHub, |it| it.provider);
-    let claim = Claim::read(provider, &parts.headers);
-    let mut sum = claim.sum(key);
-    add(&mut sum, body).await?;
-    let is_right = claim.is_right(sum, key);
-    let wrong = || "the signature is wrong, or there is none".to_owned();
-    match known.and_then(|known| is_right.then_some(known).ok_or_else(wrong)) {
-        Ok(known) => {
-            tracing::debug!(access = %known.access, "its forge says that something has changed");
-            (hooks.wake)(&known.access);
-            Ok(StatusCode::ACCEPTED)
+    if !Claim::is_any(&parts.headers) {
+        return Err(hooks.refuse(&parts, UNSIGNED));
+    }
+    let known = match hooks.verify(&parts, body).await {
+        Ok(known) => known,
+        Err(refused) => {
+            sleep_until(begun + LEAST).await;
+            return Err(refused);
         }
-        Err(why) => {
-            let from = Remote::of(&parts).0;
-            if hooks.strangers.take(Who::at(from), NonZeroU32::MIN).is_ok() {
-                let path = words::clean(parts.uri.path(), PATH);
-                tracing::warn!(path, %from, why, "a webhook is refused");
-            }
-            Err(unknown())
+    };
+    tracing::debug!(access = %known.access, "its forge says that something has changed");
+    if !(hooks.is_ours)(&known.access) {
+        let why = "another shard decides about what is in this repository";
+        return Err(Refused::unavailable(why).or("send it again, to that one"));
+    }
+    hooks.woken.wake(&known.access);
+    Ok(StatusCode::ACCEPTED)
+}
+
+impl Hooks {
+    /// The access that a request is about, and is signed for.
+    async fn verify(&self, parts: &Parts, body: Body) -> Result<Known, Refused> {
+        let known = self.find(&parts.uri).await;
+        let key: &[u8] = known.as_ref().map_or(&[], |known| &known.key);
+        let provider = known.as_ref().map_or(ForgeType::GitHub, |it| it.provider);
+        let claim = Claim::read(provider, &parts.headers);
+        let mut sum = claim.sum(key);
+        add(&mut sum, body).await?;
+        let is_right = claim.is_right(sum, key);
+        let known = known.and_then(|known| is_right.then_some(known).ok_or(UNSIGNED.to_owned()));
+        known.map_err(|why| self.refuse(parts, &why))
+    }
+
+    /// Logs why, unless that was said to the same address just now.
+    fn refuse(&self, parts: &Parts, why: &str) -> Refused {
+        let from = Remote::of(parts).0;
+        if self.strangers.take(Who::at(from), NonZeroU32::MIN).is_ok() {
+            let path = words::clean(parts.uri.path(), PATH);
+            tracing::warn!(path, %from, why, "a webhook is refused");
         }
+        unknown()
     }
 }
 

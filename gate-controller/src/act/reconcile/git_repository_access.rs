@@ -3,9 +3,11 @@
 //! What the forge has said goes into [`Repositories`](crate::observe::repositories::Repositories), and whoever
 //! needs it is woken. Nothing is decided from a status, so that what is asked does not wait for one.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::ResourceExt;
 use sluice_core::delivery::act;
 use sluice_core::delivery::git_repository_access::interval;
 use sluice_core::delivery::git_repository_access::report::{Act, Given, report};
@@ -16,7 +18,7 @@ use sluice_crds::git_repository_access::{AccessReference, GitRepositoryAccessSta
 use super::{Context, Outcome, Reconciled, status};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Cache, Change};
+use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::world::World;
 
 mod news;
@@ -106,6 +108,28 @@ fn read(
         room.gone(key);
     }
     report
+}
+
+/// Whether what happens in a repository is for this process: something that it looks at names the access, or nothing
+/// at all does. Otherwise it is for another shard.
+pub(crate) fn concerns_us(context: &Context, access: &ObjectKey) -> bool {
+    let world = &context.world;
+    let access = Work::own(Kind::GitRepositoryAccess, access.clone());
+    let labels = |it: &Work| match it.kind {
+        Kind::PromotionStrategy => labels_of(&world.promotion_strategies, &it.key),
+        Kind::PullRequest => labels_of(&world.pull_requests, &it.key),
+        _ => None,
+    };
+    let interested = world.interested(&access).into_iter();
+    let ours = interested.filter_map(|it| Some(context.shard.holds(it.kind, &labels(&it)?)));
+    let ours: Vec<_> = ours.collect();
+    ours.is_empty() || ours.contains(&true)
+}
+
+fn labels_of<K: Reconciled>(cache: &Cache<K>, key: &ObjectKey) -> Option<BTreeMap<String, String>> {
+    let seen = cache.get(key.borrowed());
+    let object = seen.as_ref().and_then(Seen::object)?;
+    Some(object.labels().clone())
 }
 
 /// Whether it can be used, and why not.

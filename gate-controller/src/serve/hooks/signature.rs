@@ -23,6 +23,14 @@ const SIGNING: &str = "whsec_";
 /// The most codes in one header.
 const MOST: usize = 8;
 
+/// All forges that sign in different ways.
+const FORGES: [ForgeType; 4] = [
+    ForgeType::GitHub,
+    ForgeType::BitbucketServer,
+    ForgeType::Gitea,
+    ForgeType::GitLab,
+];
+
 /// What a request has to show that it comes from the forge.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Claim {
@@ -60,6 +68,13 @@ impl Claim {
                 ..Self::standard(headers).unwrap_or_default()
             },
         }
+    }
+
+    /// Whether any forge could have signed a request with these headers: it is not known yet which one it is
+    /// about.
+    pub(super) fn is_any(headers: &HeaderMap) -> bool {
+        let mut claims = FORGES.into_iter().map(|forge| Self::read(forge, headers));
+        claims.any(|claim| !claim.codes.is_empty() || claim.token.is_some())
     }
 
     /// As the Standard Webhooks have it, which GitLab follows.
@@ -107,7 +122,9 @@ fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 #[cfg(test)]
 mod tests {
+    use aws_lc_rs::hmac;
     use axum::http::{HeaderName, HeaderValue};
+    use proptest::prelude::*;
     use rstest::rstest;
 
     use super::*;
@@ -225,6 +242,149 @@ mod tests {
         assert!(judge(SECRET));
         for wrong in [&SECRET[1..], "", DIGITS] {
             assert!(!judge(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_no_forge_could_have_signed_is_known_as_such() {
+        let is_any = |headers: &[(&'static str, &str)]| {
+            let all = headers.iter().map(|(name, value)| {
+                let name: HeaderName = name.parse().unwrap();
+                (name, HeaderValue::from_str(value).unwrap())
+            });
+            Claim::is_any(&all.collect())
+        };
+        let digits = format!("sha256={DIGITS}");
+        for right in [
+            ("x-hub-signature-256", &*digits),
+            ("x-hub-signature", &digits),
+            ("x-gitea-signature", DIGITS),
+            ("x-forgejo-signature", DIGITS),
+            ("x-gitlab-token", "x"),
+        ] {
+            assert!(is_any(&[right]), "{right:?}");
+        }
+        let standard = [
+            ("webhook-id", "1"),
+            ("webhook-timestamp", "1"),
+            ("webhook-signature", CODE),
+        ];
+        assert!(is_any(&standard) && !is_any(&standard[1..]));
+        for wrong in [
+            &[][..],
+            &[("x-hub-signature-256", DIGITS)],
+            &[("x-gitea-signature", &DIGITS[1..])],
+            &[("authorization", "Bearer x")],
+        ] {
+            assert!(!is_any(wrong), "{wrong:?}");
+        }
+    }
+
+    const NAMES: [&str; 8] = [
+        "x-hub-signature-256",
+        "x-hub-signature",
+        "x-forgejo-signature",
+        "x-gitea-signature",
+        "x-gitlab-token",
+        "webhook-id",
+        "webhook-timestamp",
+        "webhook-signature",
+    ];
+
+    fn forge() -> impl Strategy<Value = ForgeType> {
+        let all = [FORGES.as_slice(), &[ForgeType::Forgejo]].concat();
+        proptest::sample::select(all)
+    }
+
+    /// Headers that look like signatures, and whatever else may stand there.
+    fn value() -> impl Strategy<Value = Vec<u8>> {
+        let text = |form: &str| proptest::string::string_regex(form).unwrap();
+        let texts = prop_oneof![
+            text("(sha256=|sha1=|v1,|)[0-9a-fA-F]{60,68}"),
+            text("(v1,[A-Za-z0-9+/]{43}=[ ,]){0,10}"),
+            text("[0-9a-zé,.= ]{0,20}"),
+        ];
+        let bytes = proptest::collection::vec(any::<u8>(), 0..80);
+        prop_oneof![texts.prop_map(String::into_bytes), bytes]
+    }
+
+    fn map(headers: &[(usize, Vec<u8>)]) -> HeaderMap {
+        let all = headers.iter().filter_map(|(name, value)| {
+            let value = HeaderValue::from_bytes(value).ok()?;
+            Some((HeaderName::from_static(NAMES[*name]), value))
+        });
+        let mut map = HeaderMap::new();
+        all.for_each(|(name, value)| {
+            map.append(name, value);
+        });
+        map
+    }
+
+    fn judge(forge: ForgeType, headers: &HeaderMap, key: &[u8], body: &[u8]) -> bool {
+        let claim = Claim::read(forge, headers);
+        let mut sum = claim.sum(key);
+        body.chunks(7).for_each(|piece| sum.add(piece));
+        claim.is_right(sum, key)
+    }
+
+    /// What a forge of this kind would send.
+    fn signed(forge: ForgeType, key: &[u8], body: &[u8]) -> (usize, Vec<u8>) {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, key);
+        let code = hmac::sign(&key, body);
+        let digits: String = code.as_ref().iter().map(|it| format!("{it:02x}")).collect();
+        let (name, text) = match forge {
+            ForgeType::GitHub => (0, format!("sha256={digits}")),
+            ForgeType::BitbucketServer => (1, format!("sha256={digits}")),
+            ForgeType::Forgejo => (2, digits),
+            ForgeType::Gitea => (3, digits),
+            ForgeType::GitLab => {
+                let code = STANDARD.encode(hmac::sign(&key, &[b"1.2.", body].concat()));
+                (7, format!("v1,{code}"))
+            }
+        };
+        (name, text.into_bytes())
+    }
+
+    proptest! {
+        /// Nothing panics, and nobody who does not know the key is believed.
+        #[test]
+        fn whatever_is_sent_without_the_key_is_refused(
+            forge in forge(),
+            headers in proptest::collection::vec((0..NAMES.len(), value()), 0..8),
+            key in proptest::collection::vec(any::<u8>(), 32..64),
+            body in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let headers = map(&headers);
+            let _ = Claim::is_any(&headers);
+            prop_assert!(!judge(forge, &headers, &key, &body));
+        }
+
+        /// What is signed is believed, and nothing else that is like it.
+        #[test]
+        fn a_signature_is_for_its_key_and_its_body_alone(
+            forge in forge(),
+            key in proptest::collection::vec(any::<u8>(), 32..64),
+            body in proptest::collection::vec(any::<u8>(), 0..200),
+            more in any::<u8>(),
+            place in any::<proptest::sample::Index>(),
+        ) {
+            let right = signed(forge, &key, &body);
+            let with = |signature: (usize, Vec<u8>)| {
+                map(&[(5, b"1".to_vec()), (6, b"2".to_vec()), signature])
+            };
+            let headers = with(right.clone());
+            prop_assert!(Claim::is_any(&headers));
+            prop_assert!(judge(forge, &headers, &key, &body));
+            let longer = [&body[..], &[more]].concat();
+            prop_assert!(!judge(forge, &headers, &key, &longer));
+            let mut other = key.clone();
+            other[place.index(key.len())] ^= 1;
+            prop_assert!(!judge(forge, &headers, &other, &body));
+            // Another digit: letters of both sizes are the same digit.
+            let (name, mut text) = right;
+            let at = text.len() - 2 - place.index(40);
+            text[at] = if text[at] == b'1' { b'2' } else { b'1' };
+            prop_assert!(!judge(forge, &with((name, text)), &key, &body));
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Webhooks, on an API server that is played.
 
+use std::convert::Infallible;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::task::Poll;
 
 use aws_lc_rs::hmac;
 use axum::body::{Bytes, to_bytes};
@@ -27,6 +29,8 @@ struct Scene {
     leads: Arc<AtomicBool>,
     reads: Arc<AtomicUsize>,
     woken: Arc<Mutex<Vec<String>>>,
+    /// Whether what is in the repositories is for this process.
+    is_ours: Arc<AtomicBool>,
 }
 
 /// What was answered.
@@ -67,6 +71,8 @@ impl Scene {
         }
         let (leads, reads) = (Arc::new(AtomicBool::new(true)), Arc::default());
         let woken = Arc::<Mutex<Vec<String>>>::default();
+        let is_ours = Arc::new(AtomicBool::new(true));
+        let ours = Arc::clone(&is_ours);
         let (led, told) = (Arc::clone(&leads), Arc::clone(&woken));
         let clock = SetClock::new("2026-11-20T12:00:00Z".parse().unwrap());
         let hooks = Hooks::new(
@@ -74,6 +80,7 @@ impl Scene {
             Arc::new(world),
             Arc::new(clock),
             move || led.load(SeqCst),
+            move |_| ours.load(SeqCst),
             move |access| told.lock().unwrap().push(access.to_string()),
         );
         Self {
@@ -81,6 +88,7 @@ impl Scene {
             leads,
             reads,
             woken,
+            is_ours,
         }
     }
 
@@ -143,7 +151,7 @@ fn signed(method: &str, path: &str, key: &str, body: &[u8]) -> Request {
         .unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn what_is_signed_wakes_its_access_and_does_nothing_else() {
     let scene = Scene::new();
     let answer = scene.post(SHOP, KEY, b"{\"ref\": \"refs/heads/env/dev-next\"}");
@@ -156,21 +164,31 @@ async fn what_is_signed_wakes_its_access_and_does_nothing_else() {
     // Nothing of the body is read.
     assert_eq!(scene.post(SHOP, KEY, b"no JSON").await, accepted);
     assert_eq!(scene.post(SHOP, KEY, b"").await, accepted);
-    assert_eq!(scene.woken().len(), 3);
     assert_eq!(scene.reads.load(SeqCst), 1);
 }
 
-/// Somebody who has heard one can send it again. Then the branches are listed again, once a second at most.
-#[tokio::test]
-async fn what_is_sent_again_wakes_again() {
+/// Somebody who has heard one can send it again, and a push may lead to many. None is lost.
+#[tokio::test(start_paused = true)]
+async fn what_is_sent_again_wakes_again_once_a_second() {
     let scene = Scene::new();
-    for _ in 0..2 {
+    for _ in 0..5 {
         assert_eq!(
             scene.post(SHOP, KEY, b"x").await.status,
             StatusCode::ACCEPTED
         );
     }
+    assert_eq!(scene.woken().len(), 1);
+    let pass = |millis| tokio::time::sleep(Duration::from_millis(millis));
+    pass(1_001).await;
     assert_eq!(scene.woken(), ["apps/shop", "apps/shop"]);
+    scene.post(SHOP, KEY, b"x").await;
+    assert_eq!(scene.woken().len(), 2);
+    pass(1_001).await;
+    assert_eq!(scene.woken().len(), 3);
+    pass(3_000).await;
+    assert_eq!(scene.woken().len(), 3);
+    scene.post(SHOP, KEY, b"x").await;
+    assert_eq!(scene.woken().len(), 4);
 }
 
 #[rstest]
@@ -187,7 +205,7 @@ async fn what_is_sent_again_wakes_again() {
 #[case::another_place("POST", "/", KEY)]
 #[case::get("GET", SHOP, KEY)]
 #[case::put("PUT", SHOP, KEY)]
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn everything_else_gets_the_same_answer(
     #[case] method: &str,
     #[case] path: &str,
@@ -203,7 +221,7 @@ async fn everything_else_gets_the_same_answer(
 }
 
 /// Also of an access that is not there: what is too long says nothing of the cluster.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_body_has_at_most_25_mib() {
     let scene = Scene::new();
     let body = vec![b'x'; LONGEST + 1];
@@ -225,4 +243,56 @@ async fn a_replica_that_stands_by_says_so_and_reads_no_secret() {
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(answer.headers()[header::RETRY_AFTER], "5");
     assert_eq!((scene.woken().len(), scene.reads.load(SeqCst)), (0, 0));
+}
+
+/// Nothing of its body is read, and no Secret.
+#[tokio::test(start_paused = true)]
+async fn what_has_no_signature_is_refused_at_once() {
+    let scene = Scene::new();
+    for (header, value) in [("x-other", "1"), ("x-hub-signature-256", "sha256=12")] {
+        for path in [SHOP, "/hooks/apps/other"] {
+            let body = futures::stream::poll_fn(|_| -> Poll<Option<Result<Bytes, Infallible>>> {
+                panic!("the body is read")
+            });
+            let request = Request::post(path).header(header, value);
+            let request = request.body(Body::from_stream(body)).unwrap();
+            let begun = Instant::now();
+            let answer = scene.send(request).await;
+            assert_eq!(answer.status, StatusCode::NOT_FOUND);
+            assert!(begun.elapsed() < LEAST);
+        }
+    }
+    assert_eq!(scene.reads.load(SeqCst), 0);
+}
+
+/// To read the Secret of one that is there takes a while.
+#[rstest]
+#[case::a_wrong_key(SHOP)]
+#[case::no_such_access("/hooks/apps/other")]
+#[case::no_webhook("/hooks/apps/plain")]
+#[case::no_such_secret("/hooks/apps/lost")]
+#[tokio::test(start_paused = true)]
+async fn all_that_is_refused_takes_the_same_time(#[case] path: &str) {
+    let scene = Scene::new();
+    for body in [vec![b'x'], vec![b'x'; LONGEST + 1]] {
+        let begun = Instant::now();
+        scene.post(path, "another-key", &body).await;
+        let soon = LEAST + Duration::from_millis(10);
+        assert!((LEAST..soon).contains(&begun.elapsed()));
+    }
+    let begun = Instant::now();
+    scene.post(SHOP, KEY, b"x").await;
+    assert!(begun.elapsed() < LEAST);
+}
+
+/// A proxy may find the shard that has it. Whoever has no key learns nothing of shards.
+#[tokio::test(start_paused = true)]
+async fn what_is_for_another_shard_is_to_be_sent_again() {
+    let scene = Scene::new();
+    scene.is_ours.store(false, SeqCst);
+    let right = scene.post(SHOP, KEY, b"x").await;
+    assert_eq!(right.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(scene.woken(), [""; 0]);
+    let wrong = scene.post(SHOP, "another-key", b"x").await;
+    assert_eq!(wrong.status, StatusCode::NOT_FOUND);
 }

@@ -13,11 +13,12 @@ use serde_json::json;
 use sluice_core::delivery::git_repository_access::report::Known;
 use sluice_core::delivery::promotion_strategy::evidence::{Evidence, Question, Sight};
 use sluice_core::verdict::condition::{READY, find};
-use sluice_crds::GitRepositoryAccess;
 use sluice_crds::git_repository_access::GitRepositoryAccessStatus;
+use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 use tokio::time::timeout;
 use tower::service_fn;
 
+use super::concerns_us;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome, Reconciled};
 use crate::act::shard::Shard;
@@ -303,4 +304,27 @@ async fn an_access_of_another_shard_is_read_where_it_is_needed() {
     assert!(matches!(look().await, Outcome::Wake(Some(_))));
     assert!(scene.heads_fail(&strategy()));
     assert_eq!(scene.counts(), (0, 1));
+}
+
+/// What others look at concerns them alone.
+#[tokio::test]
+async fn a_webhook_is_for_those_who_look_at_what_names_the_access() {
+    let mut scene = Scene::new();
+    let strategy: PromotionStrategy = serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
+        "metadata": {"namespace": "apps", "name": "it", "labels": {"shard": "1"}},
+        "spec": {"repoRef": {"name": "shop"}, "environments": [{"branch": "env/prod"}]},
+    }))
+    .unwrap();
+    let (key, world) = (ObjectKey::of(&strategy), &scene.context.world);
+    let own = Work::own(Kind::PromotionStrategy, key.clone());
+    world.note(&own, strategy.interests(&key));
+    let seen = Some(Seen::Object(Arc::new(strategy)));
+    world.promotion_strategies.hold(&key, seen);
+    let nobodys = scene.key.naming(None, "nobodys");
+    for (selector, is_ours) in [("shard=1", true), ("shard=2", false)] {
+        scene.context.shard = Shard::parse(Some(selector)).unwrap();
+        assert_eq!(concerns_us(&scene.context, &scene.key), is_ours);
+        assert!(concerns_us(&scene.context, &nobodys));
+    }
 }
