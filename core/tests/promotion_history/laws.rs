@@ -2,7 +2,8 @@
 //! tested: what is known of the repository is looked up in it, and nothing is read from a status.
 //!
 //! - Nothing is ordered while a rule or a gate says no, as far as the leader could know.
-//! - The controller merges by an order that was accepted, before its end, and each commit once.
+//! - The controller merges by an order that was accepted, before its end, and each commit once, unless
+//!   somebody has forced it away.
 //! - What it merges has the files that were ordered, unless somebody has pushed in between.
 //! - A commit status is a success only for what an accepted status lets pass.
 
@@ -224,6 +225,13 @@ impl World {
         }
     }
 
+    /// Somebody has forced a branch back. What it no longer has may be merged once more.
+    pub(super) fn takes_away(&mut self, forced: &str) {
+        let (git, head) = (&self.git, self.git.head(forced));
+        let merged = &mut self.ledger.merged;
+        merged.retain(|(branch, merged)| branch != forced || git.contains(&head, merged));
+    }
+
     /// Somebody accepts a commit.
     pub(super) fn takes(&mut self, commit: &str) {
         let tree = self.git.tree(commit).to_owned();
@@ -311,6 +319,11 @@ impl View<'_> {
         let Some(new) = dry(self.git(), head) else {
             return vec![(false, "it is not said what it was made of")];
         };
+        // Files stand for all dry commits up to the one that their note names.
+        let stands_for: Vec<_> = [Some(new.clone()), noted(self.git(), head)]
+            .into_iter()
+            .flatten()
+            .collect();
         let trunk = self.leader.known.head("main").unwrap_or_default();
         let before = setup.before(place).iter();
         let later =
@@ -328,11 +341,15 @@ impl View<'_> {
                 "it is not on the dry branch",
             ),
             (
-                later.into_iter().all(|it| self.is_ahead(it, &new)),
+                later
+                    .into_iter()
+                    .all(|it| stands_for.iter().any(|new| self.is_ahead(it, new))),
                 "it goes back behind an environment",
             ),
             (
-                before.clone().all(|it| self.is_at(*it, &new)),
+                before
+                    .clone()
+                    .all(|it| stands_for.iter().any(|new| self.is_at(*it, new))),
                 "an environment before is not there",
             ),
             (

@@ -58,8 +58,13 @@ fn setups() -> impl Strategy<Value = Setup> {
     })
 }
 
+/// Half of them begin with two commits that arrive everywhere, so that there is something to go back to.
 fn histories() -> impl Strategy<Value = (Setup, Vec<Event>)> {
-    (setups(), prop::collection::vec(any_event(), 1..STEPS))
+    let arrives = [Event::Commit, Event::Flow(0), Event::Flow(0)];
+    let begins = prop_oneof![Just(Vec::new()), Just(arrives.repeat(2))];
+    let goes_on = prop::collection::vec(any_event(), 1..STEPS);
+    let all = (begins, goes_on).prop_map(|(begins, goes_on)| [begins, goes_on].concat());
+    (setups(), all)
 }
 
 fn play(setup: Setup, events: &[Event], discipline: Discipline) -> Result<World, TestCaseError> {

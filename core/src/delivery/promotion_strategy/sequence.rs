@@ -56,11 +56,16 @@ pub(super) fn in_order(at: &At<'_, '_>) -> Option<Wait> {
         let earlier = at.all.get(place)?;
         let (branch, proposes) = (earlier.env.branch(), short(proposed));
         let waits = |message: String| Some(wait("WaitsForEnvironment", message));
-        // Also where it is overwritten: what it says of itself proves nothing.
-        if earlier.arrived.as_ref().map(|it| it.by) == Some(Arrival::Foreign) {
-            return waits(format!(
-                "{branch} has a commit that somebody else has pushed"
-            ));
+        match &earlier.arrived {
+            // Also where it is overwritten: what it says of itself proves nothing.
+            Some(arrived) if arrived.by == Arrival::Foreign => {
+                return waits(format!(
+                    "{branch} has a commit that somebody else has pushed"
+                ));
+            }
+            // Nor does it while nobody knows who has pushed it.
+            None if earlier.env.active.is_some() => return Some(pending()),
+            Some(_) | None => {}
         }
         match (at.has(&earlier.env, proposed), &earlier.env.stands_at) {
             (Sight::Known(true), _) => None,

@@ -120,6 +120,7 @@ impl World {
                 let before = self.git.parents(&self.git.head(branch)).first().cloned();
                 if let Some(before) = before {
                     self.git().set(branch, &before);
+                    self.takes_away(branch);
                 }
             }
             (Deed::Accept, _) => {
