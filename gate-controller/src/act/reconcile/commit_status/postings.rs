@@ -76,7 +76,7 @@ impl Postings {
     ) {
         let Task { post, is_urgent } = task;
         let found = Located::to_tell(&context.world, &of.key.namespace, access);
-        let host = found.map_or_else(|_| String::new(), |at| at.host());
+        let line = found.map_or_else(|_| String::new(), |at| at.credential());
         let telling = Telling {
             world: Arc::clone(&context.world),
             forges: Arc::clone(&context.forges),
@@ -97,7 +97,7 @@ impl Postings {
             true => Turn::First,
             false => Turn::Usual,
         };
-        self.0.begin_by(turn, of, &post, &host, run);
+        self.0.begin_by(turn, of, &post, &line, run);
     }
 }
 
@@ -119,10 +119,8 @@ impl Telling {
         let commit = Sha::parse(&self.post.sha);
         let wrong = || Stopped::new(Word::InvalidSpec, "spec.sha: it is no id of a commit");
         let commit = commit.ok_or_else(wrong)?;
-        let forge = self
-            .forges
-            .open(&at, self.urgency, self.clock.now())
-            .await?;
+        let asks = (&*self.of.key.namespace, self.urgency);
+        let forge = self.forges.open(&at, asks, self.clock.now()).await?;
         let until = self.until(term, &at)?;
         tell(&forge, &commit, &self.post, at.url(), until).await
     }
