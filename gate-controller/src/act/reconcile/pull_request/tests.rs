@@ -426,7 +426,7 @@ async fn a_merge_that_never_left_is_told_as_such() {
         commit: "a".repeat(40),
         method: None,
         hold_label: None,
-        not_after: Timestamp::MAX,
+        not_after: "2026-11-20T12:01:00Z".parse().unwrap(),
     };
     let commit = "a".repeat(40);
     for (task, gives) in [(&merge, false), (&merge, true), (&Task::Commit, false)] {

@@ -306,7 +306,7 @@ fn what_nobody_knows_is_asked_before_what_is_known_is_renewed() {
         are_needed,
     };
     let begin = || scene.room.begin_questions(&access());
-    assert_eq!(begin(), begun(&[contains("b"), metadata("a")], true));
+    assert_eq!(begin(), begun(&[metadata("a"), contains("b")], true));
     scene.answer(&text("{}"));
     assert_eq!(begin(), begun(&[statuses()], false));
     // It is kept for merges. No question that is needed waits for that, nor is this one held until it is too old.
