@@ -1,18 +1,18 @@
 //! How fast a forge is asked with one credential.
 //!
-//! What comes in: each request before it is sent, with how urgent it is, and the reply. What goes out: a turn,
-//! which is held while the request is under way, or for how long the forge wants to be left alone.
+//! What comes in: each request before it is sent, with who wants it and how urgent it is, and the reply. What goes
+//! out: a turn, which is held while the request is under way, or for how long the forge wants to be left alone.
 //!
 //! | what | when |
 //! |---|---|
-//! | a change | one after another, the most urgent first, with a pause where the forge asks for that |
+//! | a change | one after another, with a pause where the forge asks for that. Of the namespaces that wait the one is next whose last change was the longest ago, with what is most urgent to it |
 //! | a question | [`QUESTIONS`] at once |
 //! | anything | not before the instant that a reply has named |
 //! | what is not urgent | not while less than a tenth of what the forge allows is left. What goes by Git's own protocol is not counted by forges |
 //!
 //! Time is that of tokio. What a forge says in instants is counted from the time of its reply.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,11 +57,13 @@ impl Urgency {
     }
 }
 
-/// The pace of one credential, and how urgent one's own requests are.
+/// The pace of one credential, and whose one's own requests are.
 #[derive(Clone, Default)]
 pub struct Pacing {
     /// Shared by all who use the credential.
     pub pace: Arc<Pace>,
+    /// The namespace of the object that wants them: that of the credential may be another one.
+    pub by: Arc<str>,
     /// Of all requests that are made with it.
     pub urgency: Urgency,
 }
@@ -77,17 +79,18 @@ pub struct Pace {
 
 #[derive(Default)]
 struct State {
-    changing: Option<Ticket>,
+    changing: Option<u64>,
     /// When the next change may begin.
     next_at: Option<Instant>,
-    waiting: BTreeSet<Ticket>,
-    tickets: u64,
+    /// Who waits to change something, by the number of the ticket.
+    waiting: BTreeMap<u64, (Arc<str>, Urgency)>,
+    /// The number of the last change of each namespace, for as long as anybody waits.
+    last: HashMap<Arc<str>, u64>,
+    /// The numbers that tickets and changes were given.
+    numbers: u64,
     closed_until: Option<Instant>,
     scarce_until: Option<Instant>,
 }
-
-/// A place among those who wait to change something.
-type Ticket = (Urgency, u64);
 
 /// A question that is under way.
 pub(super) type Question<'p> = SemaphorePermit<'p>;
@@ -95,7 +98,7 @@ pub(super) type Question<'p> = SemaphorePermit<'p>;
 /// A change that is under way, or waits for that.
 pub(super) struct Change<'p> {
     pace: &'p Pace,
-    ticket: Ticket,
+    ticket: u64,
 }
 
 impl Default for Pace {
@@ -142,6 +145,22 @@ impl Pace {
             let until = quota.reset.map(|at| now + length(Wait::Until(at), reply));
             state.scarce_until = until.filter(|_| quota.is_scarce());
         }
+    }
+}
+
+impl State {
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// The ticket of the one who is next.
+    fn next(&self) -> Option<u64> {
+        let rank = |(ticket, (by, urgency)): &(&u64, &(Arc<str>, Urgency))| {
+            (self.last.get(by).copied(), *urgency, **ticket)
+        };
+        let next = self.waiting.iter().min_by_key(rank);
+        next.map(|(ticket, _)| *ticket)
     }
 }
 
@@ -204,9 +223,9 @@ impl Pacing {
     fn queue(&self) -> Change<'_> {
         let pace = &*self.pace;
         let mut state = pace.state();
-        state.tickets += 1;
-        let ticket = (self.urgency, state.tickets);
-        state.waiting.insert(ticket);
+        let ticket = state.number();
+        let who = (Arc::clone(&self.by), self.urgency);
+        state.waiting.insert(ticket, who);
         Change { pace, ticket }
     }
 }
@@ -223,13 +242,16 @@ impl Change<'_> {
     /// Begins, if it is its turn.
     fn begin(&self) -> Begins {
         let mut state = self.pace.state();
-        if state.changing.is_some() || state.waiting.first() != Some(&self.ticket) {
+        if state.changing.is_some() || state.next() != Some(self.ticket) {
             return Begins::Later;
         }
         if let Some(at) = state.next_at.filter(|at| *at > Instant::now()) {
             return Begins::At(at);
         }
-        state.waiting.remove(&self.ticket);
+        if let Some((by, _)) = state.waiting.remove(&self.ticket) {
+            let number = state.number();
+            state.last.insert(by, number);
+        }
         state.changing = Some(self.ticket);
         Begins::Now
     }
@@ -239,9 +261,12 @@ impl Drop for Change<'_> {
     fn drop(&mut self) {
         {
             let mut state = self.pace.state();
-            if !state.waiting.remove(&self.ticket) {
+            if state.waiting.remove(&self.ticket).is_none() {
                 state.changing = None;
                 state.next_at = Some(Instant::now() + self.pace.apart);
+            }
+            if state.waiting.is_empty() {
+                state.last.clear();
             }
         }
         self.pace.news.notify_waiters();

@@ -1,7 +1,7 @@
 //! Errands: what has to be done at a server other than the API server, such as a forge, another cluster
 //! or notification-controller.
 //!
-//! What comes in: for which object, under which key, at which host, and what is to be done. What goes
+//! What comes in: for which object, under which key, in which line, and what is to be done. What goes
 //! out: the outcome, and a wake of the object as soon as it is there.
 //!
 //! A look never waits for such a server: it begins an errand and ends. Two errands of one object never
@@ -118,17 +118,18 @@ where
         standing.collect()
     }
 
-    /// Begins an errand, unless it has been begun.
+    /// Begins an errand, unless it has been begun. It waits for its place in that line: of all who ask a host, or
+    /// a forge with one credential.
     pub(crate) fn begin<F>(
         self: &Arc<Self>,
         of: &Work,
         key: &K,
-        host: &str,
+        line: &str,
         errand: impl FnOnce(Term) -> F + Send + 'static,
     ) where
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, Turn::Usual, vec![(host.to_owned(), errand)], only);
+        self.start(of, key, Turn::Usual, vec![(line.to_owned(), errand)], only);
     }
 
     /// The same for one that waits behind fewer others. There are few of them, and they are short.
@@ -137,12 +138,12 @@ where
         turn: Turn,
         of: &Work,
         key: &K,
-        host: &str,
+        line: &str,
         errand: impl FnOnce(Term) -> F + Send + 'static,
     ) where
         F: Future<Output = T> + Send,
     {
-        self.start(of, key, turn, vec![(host.to_owned(), errand)], only);
+        self.start(of, key, turn, vec![(line.to_owned(), errand)], only);
     }
 
     /// The same for one with something to do at several hosts. Each part has a place of its own, and the
@@ -185,11 +186,11 @@ where
         tokio::spawn(async move {
             let namespace = of.key.namespace.to_string();
             let at_once = Semaphore::new(OF_AN_ERRAND);
-            let parts = parts.into_iter().map(|(host, part)| {
+            let parts = parts.into_iter().map(|(line, part)| {
                 let (errands, namespace, at_once) = (&errands, &namespace, &at_once);
                 async move {
                     let _part = at_once.acquire().await;
-                    let _place = errands.rooms.take(namespace, &host, turn).await;
+                    let _place = errands.rooms.take(namespace, &line, turn).await;
                     errands.run(part).await
                 }
             });

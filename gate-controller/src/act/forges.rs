@@ -23,7 +23,7 @@ use crate::tell::counters::Counters;
 
 pub(crate) use failure::Failure;
 pub use located::Located;
-use located::provider;
+use located::{credential, provider};
 
 mod failure;
 mod located;
@@ -36,11 +36,8 @@ pub struct Forges {
     /// The tokens of GitHub Apps, which last for an hour.
     tokens: AppTokens,
     /// The pace of each credential.
-    paces: Mutex<HashMap<Credential, Arc<Pace>>>,
+    paces: Mutex<HashMap<String, Arc<Pace>>>,
 }
-
-/// A Secret, by its namespace and name, and the host that it is sent to.
-type Credential = (String, String, String);
 
 /// The time between two changes on github.com, which asks for that.
 const APART: Duration = Duration::from_secs(1);
@@ -59,14 +56,15 @@ impl Forges {
         }
     }
 
-    /// The repository, as its Secret opens it. No request goes to the forge, unless an App needs a token.
+    /// The repository, as its Secret opens it, for requests that an object of the namespace `by` wants. No request
+    /// goes to the forge, unless an App needs a token.
     ///
     /// # Errors
     /// The address or the Secret is not right, or may not be read, or GitHub gives the App no token.
     pub(crate) async fn open(
         &self,
         at: &Located,
-        urgency: Urgency,
+        (by, urgency): (&str, Urgency),
         now: Timestamp,
     ) -> Result<Forge, Failure> {
         let Located {
@@ -88,6 +86,7 @@ impl Forges {
             told: Some(Arc::clone(&self.told)),
             pacing: Pacing {
                 pace: self.pace(namespace, secret, address.host()),
+                by: by.into(),
                 urgency,
             },
         };
@@ -103,7 +102,7 @@ impl Forges {
 
     /// The pace of a credential, which all who use it share.
     fn pace(&self, namespace: &str, secret: &str, host: &str) -> Arc<Pace> {
-        let credential: Credential = [namespace, secret, host].map(str::to_owned).into();
+        let credential = credential(namespace, secret, host);
         let mut paces = self.paces.lock();
         if !paces.contains_key(&credential) {
             paces.retain(|_, pace| Arc::strong_count(pace) > 1 || !pace.is_idle());

@@ -71,6 +71,15 @@ impl From<Heads> for Listed {
     }
 }
 
+/// Questions that are begun to be asked, one after another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Begun {
+    /// These.
+    pub questions: Vec<Question>,
+    /// Whether nobody can decide without them much longer: there are no answers, or they are nearly too old.
+    pub are_needed: bool,
+}
+
 /// What a forge says to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
@@ -230,8 +239,8 @@ impl Repositories {
         self.take_in(access, news)
     }
 
-    /// Questions are begun to be asked: these, one after another.
-    pub fn begin_questions(&self, access: &ObjectKey) -> Vec<Question> {
+    /// Questions are begun to be asked: those that are needed before all others.
+    pub fn begin_questions(&self, access: &ObjectKey) -> Begun {
         let now = self.clock.now();
         let mut all = self.lock();
         let repository = all.get_mut(access);

@@ -142,6 +142,8 @@ pub enum Outcome {
     Done,
     /// It could not be done.
     Failed(Failure),
+    /// The same of a merge that was not sent, so that nothing can come of this try any more.
+    Unsent(Failure),
 }
 
 /// A pull request of a forge.

@@ -36,17 +36,30 @@ impl Taking<'_> {
     /// Takes the outcome of an errand into the status. `lasts`: whether the last try before had failed in a way
     /// that lasts until a person does something. Returns the same of this one.
     pub(super) fn take(&mut self, task: &Task, outcome: &Outcome, lasts: bool) -> bool {
+        let is_unsent = match outcome {
+            // An earlier try may have been sent.
+            Outcome::Unsent(_) => self.status.attempts.is_none(),
+            Outcome::Failed(failure) => failure.word != Word::Unanswered,
+            _ => false,
+        };
+        if is_unsent && matches!(task, Task::Merge { .. }) {
+            self.status.merge_sent = None;
+        }
         let only_looks = task.only_looks();
         if task.withdraws() {
             (self.recent.unwithdrawn, self.recent.unwithdrawn_at) = match outcome {
-                Outcome::Failed(_) => (self.recent.unwithdrawn.saturating_add(1), Some(self.now)),
+                Outcome::Failed(_) | Outcome::Unsent(_) => {
+                    (self.recent.unwithdrawn.saturating_add(1), Some(self.now))
+                }
                 _ => (0, None),
             };
         }
         // What has failed to be changed still waits, whatever a look has found.
         let waits = only_looks && self.status.attempts.is_some() && !self.recent.is_look_failing;
         match outcome {
-            Outcome::Failed(failure) if failure.word == Word::ForgeThrottled => {
+            Outcome::Failed(failure) | Outcome::Unsent(failure)
+                if failure.word == Word::ForgeThrottled =>
+            {
                 self.throttled(task, failure);
                 lasts
             }
@@ -61,10 +74,7 @@ impl Taking<'_> {
                 self.recent.edit_after = again.max(failure.not_before);
                 lasts
             }
-            Outcome::Failed(failure) => {
-                if matches!(task, Task::Merge { .. }) && failure.word != Word::Unanswered {
-                    self.status.merge_sent = None;
-                }
+            Outcome::Failed(failure) | Outcome::Unsent(failure) => {
                 self.failed(task, failure);
                 failure.word.lasts()
             }
@@ -161,7 +171,7 @@ impl Taking<'_> {
                 status.state = Some(state);
             }
             Outcome::Done => self.done(task),
-            Outcome::Failed(_) | Outcome::Held(_) => {}
+            Outcome::Failed(_) | Outcome::Unsent(_) | Outcome::Held(_) => {}
         }
         let is_closed = matches!(outcome, Outcome::Seen(_, Fate::Closed) | Outcome::NoPull)
             && self.status.state == Some(PullRequestState::Closed);

@@ -12,8 +12,12 @@ const SECOND: Duration = Duration::from_secs(1);
 const DATE: &str = "Fri, 20 Nov 2026 12:00:00 GMT";
 
 fn pacing(pace: &Arc<Pace>, urgency: Urgency) -> Pacing {
-    let pace = Arc::clone(pace);
-    Pacing { pace, urgency }
+    pacing_of(pace, "apps", urgency)
+}
+
+fn pacing_of(pace: &Arc<Pace>, by: &str, urgency: Urgency) -> Pacing {
+    let (pace, by) = (Arc::clone(pace), by.into());
+    Pacing { pace, by, urgency }
 }
 
 fn reply(status: u16, headers: &[(&'static str, &str)]) -> Reply {
@@ -81,6 +85,44 @@ async fn changes_go_one_after_another_the_most_urgent_first_with_a_pause() {
     assert!(!pace.is_idle());
     advance(SECOND).await;
     assert!(pace.is_idle());
+}
+
+/// However urgent and however many: a namespace has one change between two of another.
+#[tokio::test(start_paused = true)]
+async fn namespaces_take_turns_whatever_is_urgent_to_them() {
+    let pace = Arc::<Pace>::default();
+    let usual = pacing(&pace, Urgency::Other);
+    let first = usual.change(true).await.unwrap();
+    let begun = Rc::new(RefCell::new(Vec::new()));
+    let local = LocalSet::new();
+    let wait = |by: &'static str, urgency| {
+        let (pacing, begun) = (pacing_of(&pace, by, urgency), Rc::clone(&begun));
+        local.spawn_local(async move {
+            let _turn = pacing.change(true).await.unwrap();
+            begun.borrow_mut().push((by, urgency));
+        });
+    };
+    for _ in 0..3 {
+        wait("flips", Urgency::Withdrawal);
+    }
+    for urgency in [Urgency::Other, Urgency::Merge] {
+        wait("shop", urgency);
+    }
+    wait("web", Urgency::Merge);
+    // All of them wait.
+    local.run_until(tokio::task::yield_now()).await;
+    drop(first);
+    local.await;
+    let expected = [
+        ("flips", Urgency::Withdrawal),
+        ("shop", Urgency::Merge),
+        ("web", Urgency::Merge),
+        ("flips", Urgency::Withdrawal),
+        ("shop", Urgency::Other),
+        ("flips", Urgency::Withdrawal),
+    ];
+    assert_eq!(*begun.borrow(), expected);
+    assert!(pace.state().last.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

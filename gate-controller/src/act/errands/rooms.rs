@@ -1,28 +1,51 @@
 //! How many errands are under way at once.
 //!
-//! What comes in: the namespace of an object, and the host that it asks. What goes out: a place, held until
-//! it is dropped. Neither a host that does not answer nor a namespace with many objects takes all places,
-//! and a dead host delays no other host of the same namespace. Two places are kept for what must not wait, and
-//! two for merges, so that they wait for nothing but each other.
+//! What comes in: the namespace of an object, and the line that its errand stands in: that of the host that it
+//! asks, or at a forge of the credential that it asks with, because what a forge asks to wait for counts for that.
+//! What goes out: a place, held until it is dropped. No namespace takes all places of a line, and whoever waits in a
+//! line holds nothing that those of another namespace wait for elsewhere: a host that does not answer, or a forge
+//! that wants to be left alone, delays only those who ask it in the same way.
 //!
-//! The parts of errands have places of their own in a namespace: one errand asks many hosts, and if all of
-//! them are dead, it delays neither what has one part, nor the parts of another.
+//! | who | has |
+//! |---|---|
+//! | an errand that has one part | the usual places |
+//! | what must not wait, and a merge | these, or one of its own kind: it waits for nothing else |
+//! | a part of an errand that has several | places of its own: one errand asks many hosts, and if all of them are dead, it delays neither what has one part, nor the parts of another |
 
 use sluice_egress::places::{Place, Places};
 use tokio::sync::Semaphore;
 
-/// How many are under way at once, and how many of them at one host. It is more than one namespace can have.
-const AT_ONCE: usize = 32;
-const AT_A_HOST: usize = 4;
-/// How many are of one namespace, without and with the parts of errands, and of one namespace at one host.
-const OF_A_NAMESPACE: usize = 8;
-const PARTS_OF_A_NAMESPACE: usize = 16;
-const OF_BOTH: usize = 4;
 /// How many parts of one errand may have a place, or wait for one.
 pub(super) const OF_AN_ERRAND: usize = 8;
-/// How many more may be under way that must not wait, and how many of them at one host.
-const KEPT: usize = 2;
-const KEPT_AT_A_HOST: usize = 1;
+
+/// How many places there are of one kind.
+struct Numbers {
+    /// For one namespace in one line.
+    of_both: usize,
+    of_a_namespace: usize,
+    /// More than one namespace can have.
+    in_a_line: usize,
+    /// Many times what one namespace can have: what all errands hold in memory has a bound.
+    at_once: usize,
+}
+
+const USUAL: Numbers = Numbers {
+    of_both: 3,
+    of_a_namespace: 8,
+    in_a_line: 4,
+    at_once: 128,
+};
+const PARTS: Numbers = Numbers {
+    of_a_namespace: 16,
+    ..USUAL
+};
+/// These are short.
+const KEPT: Numbers = Numbers {
+    of_both: 1,
+    of_a_namespace: 2,
+    in_a_line: 1,
+    at_once: 32,
+};
 
 /// Who takes a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,70 +62,63 @@ pub(crate) enum Turn {
 
 /// The places of all errands.
 pub(super) struct Rooms {
-    usual: Shares,
-    parts: Shares,
-    at_hosts: Places,
-    first: Places,
-    merges: Places,
+    usual: Room,
+    parts: Room,
+    first: Room,
+    merges: Room,
 }
 
-/// The places of each namespace.
-struct Shares {
+/// The places of one kind.
+struct Room {
     of_both: Places,
     of_namespaces: Places,
-}
-
-impl Shares {
-    fn new(of_a_namespace: usize) -> Self {
-        let shares = |each| Places::new(Semaphore::MAX_PERMITS, each);
-        Self {
-            of_both: shares(OF_BOTH),
-            of_namespaces: shares(of_a_namespace),
-        }
-    }
+    in_lines: Places,
 }
 
 impl Default for Rooms {
     fn default() -> Self {
         Self {
-            usual: Shares::new(OF_A_NAMESPACE),
-            parts: Shares::new(PARTS_OF_A_NAMESPACE),
-            at_hosts: Places::new(AT_ONCE, AT_A_HOST),
-            first: Places::new(KEPT, KEPT_AT_A_HOST),
-            merges: Places::new(KEPT, KEPT_AT_A_HOST),
+            usual: Room::new(&USUAL),
+            parts: Room::new(&PARTS),
+            first: Room::new(&KEPT),
+            merges: Room::new(&KEPT),
         }
     }
 }
 
 impl Rooms {
-    /// Waits for a place. An errand that waits holds only places that others wait for who ask for the same
-    /// or more.
-    pub(super) async fn take(
-        &self,
-        namespace: &str,
-        host: &str,
-        turn: Turn,
-    ) -> (Place, Option<[Place; 2]>) {
-        let shares = match turn {
-            Turn::Usual | Turn::First | Turn::Merge => &self.usual,
-            Turn::InParts => &self.parts,
-        };
-        let usual = async {
-            // No name of a namespace has a slash.
-            let of_both = shares.of_both.take(&format!("{namespace}/{host}")).await;
-            let of_namespace = shares.of_namespaces.take(namespace).await;
-            let at_host = self.at_hosts.take(host).await;
-            (at_host, Some([of_namespace, of_both]))
-        };
+    /// Waits for a place.
+    pub(super) async fn take(&self, namespace: &str, line: &str, turn: Turn) -> [Place; 3] {
         let kept = match turn {
-            Turn::Usual | Turn::InParts => return usual.await,
+            Turn::Usual => return self.usual.take(namespace, line).await,
+            Turn::InParts => return self.parts.take(namespace, line).await,
             Turn::First => &self.first,
             Turn::Merge => &self.merges,
         };
         tokio::select! {
             biased;
-            place = usual => place,
-            kept = kept.take(host) => (kept, None),
+            places = self.usual.take(namespace, line) => places,
+            places = kept.take(namespace, line) => places,
         }
+    }
+}
+
+impl Room {
+    fn new(numbers: &Numbers) -> Self {
+        let shares = |each| Places::new(Semaphore::MAX_PERMITS, each);
+        Self {
+            of_both: shares(numbers.of_both),
+            of_namespaces: shares(numbers.of_a_namespace),
+            in_lines: Places::new(numbers.at_once, numbers.in_a_line),
+        }
+    }
+
+    /// An errand that waits holds only places that others wait for who ask for the same or more.
+    async fn take(&self, namespace: &str, line: &str) -> [Place; 3] {
+        // No name of a namespace has a slash.
+        let of_both = self.of_both.take(&format!("{namespace}/{line}")).await;
+        let of_namespace = self.of_namespaces.take(namespace).await;
+        let in_line = self.in_lines.take(line).await;
+        [in_line, of_namespace, of_both]
     }
 }

@@ -286,17 +286,13 @@ async fn what_must_not_wait_has_places_of_its_own() {
         errands, mut woken, ..
     } = desk();
     for n in 0..100 {
-        let work = of(&format!("team-{n}"), "app");
-        errands.begin(&work, &"key", &format!("{n}.dead.example.com"), |_| {
-            pending()
-        });
+        let host = format!("{n}.dead.example.com");
+        errands.begin(&of("shop", &n.to_string()), &"key", &host, |_| pending());
     }
-    // All places are taken, and one of those that are kept, too.
-    for _ in 0..2 {
-        tokio::task::yield_now().await;
-    }
+    // All places of the namespace are taken, and one of those that are kept, too.
+    tokio::task::yield_now().await;
     for n in 0..10 {
-        let work = of("apps", &n.to_string());
+        let work = of("shop", &format!("first-{n}"));
         errands.begin_by(Turn::First, &work, &"key", "dead.example.com", |_| {
             pending()
         });
@@ -312,6 +308,53 @@ async fn what_must_not_wait_has_places_of_its_own() {
         assert_eq!(woken.recv().await, Some(work));
         assert_eq!(Instant::now(), before);
     }
+}
+
+/// One namespace has many errands of each kind that do not end, in a line of its own and in one that it shares.
+#[tokio::test(start_paused = true)]
+async fn no_namespace_takes_all_places_of_a_line() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    for turn in [Turn::Usual, Turn::First, Turn::Merge] {
+        for n in 0..20 {
+            for line in ["many/token at github.com", "all/shared at github.com"] {
+                let work = of("many", &format!("{turn:?} {n} {line}"));
+                errands.begin_by(turn, &work, &"key", line, |_| pending());
+            }
+        }
+    }
+    tokio::task::yield_now().await;
+    let before = Instant::now();
+    for line in ["shop/token at github.com", "all/shared at github.com"] {
+        for turn in [Turn::Usual, Turn::First, Turn::Merge] {
+            let work = of("shop", &format!("{turn:?} {line}"));
+            errands.begin_by(turn, &work, &"key", line, |_| async { 1 });
+            assert_eq!(woken.recv().await, Some(work));
+        }
+    }
+    assert_eq!(Instant::now(), before);
+}
+
+/// As it is where all of them wait for forges that want to be left alone.
+#[tokio::test(start_paused = true)]
+async fn many_namespaces_that_fill_their_places_delay_no_other() {
+    let Desk {
+        errands, mut woken, ..
+    } = desk();
+    for n in 0..15 {
+        for errand in 0..20 {
+            let work = of(&format!("team-{n}"), &errand.to_string());
+            let line = format!("team-{n}/{} at github.com", errand % 5);
+            errands.begin(&work, &"key", &line, |_| pending());
+        }
+    }
+    tokio::task::yield_now().await;
+    let before = Instant::now();
+    let work = of("shop", "app");
+    errands.begin(&work, &"key", "shop/token at github.com", |_| async { 1 });
+    assert_eq!(woken.recv().await, Some(work));
+    assert_eq!(Instant::now(), before);
 }
 
 #[tokio::test]

@@ -137,10 +137,12 @@ impl Located {
         Err(Failure::new(Word::AccessNotUsable, why))
     }
 
-    /// The host, by which those who wait for it are kept apart from others: the same however it is written.
-    pub(crate) fn host(&self) -> String {
+    /// What it is asked with, by which those who wait for it are kept apart from others: the same however its
+    /// address is written.
+    pub(crate) fn credential(&self) -> String {
         let address = Address::parse(provider(self.type_), &self.url);
-        address.map_or_else(|_| String::new(), |address| address.host().to_owned())
+        let host = address.as_ref().map_or("", Address::host);
+        credential(&self.namespace, &self.secret, host)
     }
 
     /// What names the repository, the same however its address is written. None: that cannot be said.
@@ -164,6 +166,11 @@ impl Located {
             email: email.to_owned(),
         }
     }
+}
+
+/// A Secret at a host that it is sent to.
+pub(super) fn credential(namespace: &str, secret: &str, host: &str) -> String {
+    format!("{namespace}/{secret} at {host}")
 }
 
 pub(super) fn provider(type_: ForgeType) -> Provider {
@@ -228,7 +235,7 @@ mod tests {
             (found.namespace.as_str(), found.secret.as_str()),
             ("platform", "shop-push")
         );
-        assert_eq!(found.host(), "git.example.com");
+        assert_eq!(found.credential(), "platform/shop-push at git.example.com");
         assert_eq!(found.author().name, "Release");
         let address = Located::at(
             "platform",

@@ -12,9 +12,9 @@ use sluice_core::delivery::git_repository_access::report::{Asking, Failing};
 use sluice_core::delivery::promotion_strategy::evidence::{Answer, Question, Sight};
 use sluice_core::delivery::pull_request::Failure;
 
-use super::Said;
 use super::kept::Kept;
 use super::room::{MOST_BYTES, MOST_OF_ALL, Room, SHARE, Whole};
+use super::{Begun, Said};
 use crate::cluster::key::Work;
 
 mod asked;
@@ -233,18 +233,22 @@ impl Questions {
         }
     }
 
-    /// The next questions that are due, at most so many.
-    pub(super) fn begin(&mut self, most: usize, now: Timestamp) -> Vec<Question> {
+    /// The next questions that are due, at most so many: if any are needed, no others.
+    pub(super) fn begin(&mut self, most: usize, now: Timestamp) -> Begun {
         let due = self.asked.iter();
-        let mut due: Vec<_> = due
-            .filter(|(_, asked)| asked.next_at.is_some_and(|at| at <= now))
-            .map(|(question, asked)| (asked.turn, question))
-            .collect();
-        due.sort_unstable_by_key(|(turn, _)| *turn);
+        let due = due.filter(|(_, asked)| asked.next_at.is_some_and(|at| at <= now));
+        let due = due.map(|(it, asked)| (asked.is_needed(it, now), asked.turn, it));
+        let mut due: Vec<_> = due.collect();
+        let are_needed = due.iter().any(|(is_needed, ..)| *is_needed);
+        due.retain(|(is_needed, ..)| *is_needed == are_needed);
+        due.sort_unstable_by_key(|(_, turn, _)| *turn);
         due.truncate(most);
-        self.begun = due.iter().map(|(_, it)| Arc::clone(it)).collect();
-        let begun = self.begun.iter();
-        begun.map(|question| question.as_ref().clone()).collect()
+        self.begun = due.iter().map(|(.., it)| Arc::clone(it)).collect();
+        let begun = self.begun.iter().map(|it| it.as_ref().clone());
+        Begun {
+            questions: begun.collect(),
+            are_needed,
+        }
     }
 
     /// Takes answers in, or why there are none. Returns who has to look again.
@@ -298,7 +302,7 @@ impl Questions {
         let Some(asked) = asked else {
             return BTreeSet::new();
         };
-        asked.fail((failure, alone), self.turn, now);
+        asked.fail(&question, (failure, alone), self.turn, now);
         asked.woken(&question, self.failing.as_ref(), now, false)
     }
 

@@ -13,7 +13,7 @@ use sluice_core::delivery::promotion_strategy::evidence::{
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::GitRepositoryAccess;
 
-use super::{Listed, Repositories, Said};
+use super::{Begun, Listed, Repositories, Said};
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::clock::SetClock;
@@ -102,10 +102,14 @@ impl Scene {
         self.room.of(&access(), &strategy("one")).answer(question)
     }
 
+    fn begin(&self) -> Vec<Question> {
+        self.room.begin_questions(&access()).questions
+    }
+
     /// Asks the forge what is due, which says the same to everything. Returns what it was asked, and who is
     /// woken.
     fn answer(&self, said: &Said) -> (Vec<Question>, Vec<String>) {
-        let questions = self.room.begin_questions(&access());
+        let questions = self.begin();
         let all = questions.iter().map(|it| (it.clone(), said.clone()));
         let woken = self.room.answered(&access(), Ok(all.collect()));
         (questions, names(woken))
@@ -232,7 +236,7 @@ fn with_another_spec_the_forge_is_asked_at_once() {
     assert!(known.list.failing.is_some() && known.questions.failing.is_some());
     // What was begun with the spec of before says nothing.
     scene.room.begin_list(&access(), None);
-    scene.room.begin_questions(&access());
+    scene.begin();
     assert!(scene.see("u", 2));
     let failed = || Failure::new(Word::Unauthorized, "no");
     assert_eq!(scene.room.listed(&access(), Err(failed())), BTreeSet::new());

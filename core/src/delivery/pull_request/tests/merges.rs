@@ -49,12 +49,20 @@ fn a_merge_that_may_have_been_sent_is_in_the_status() {
     for refused in [
         Outcome::Held(failure(Word::NotMergeable)),
         Outcome::Failed(failure(Word::NoRight)),
+        Outcome::Failed(failure(Word::ForgeThrottled)),
+        Outcome::Unsent(failure(Word::Unanswered)),
         Outcome::Seen(pull(), Fate::Closed),
     ] {
         let (mut scene, merge) = begun();
         scene.over(merge, refused);
         assert_eq!(sent(&scene), None);
     }
+    // That the second one was not sent says nothing of the first.
+    let (mut scene, merge) = begun();
+    scene.over(merge.clone(), Outcome::Failed(failure(Word::Unanswered)));
+    scene.over(merge, Outcome::Unsent(failure(Word::Unanswered)));
+    assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+    assert_eq!(scene.status().attempts, Some(2));
     for unknown in [Outcome::Failed(failure(Word::Unanswered)), seen(COMMIT)] {
         let (mut scene, merge) = begun();
         scene.over(merge, unknown);

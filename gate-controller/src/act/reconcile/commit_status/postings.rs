@@ -77,7 +77,7 @@ impl Postings {
     ) {
         let Task { post, is_urgent } = task;
         let found = Located::to_tell(&context.world, &of.key.namespace, access);
-        let host = found.map_or_else(|_| String::new(), |at| at.host());
+        let line = found.map_or_else(|_| String::new(), |at| at.credential());
         let telling = Telling {
             world: Arc::clone(&context.world),
             repositories: Arc::clone(&context.repositories),
@@ -99,7 +99,7 @@ impl Postings {
             true => Turn::First,
             false => Turn::Usual,
         };
-        self.0.begin_by(turn, of, &post, &host, run);
+        self.0.begin_by(turn, of, &post, &line, run);
     }
 }
 
@@ -122,10 +122,8 @@ impl Telling {
         let commit = Sha::parse(&self.post.sha);
         let wrong = || Stopped::new(Word::InvalidSpec, "spec.sha: it is no id of a commit");
         let commit = commit.ok_or_else(wrong)?;
-        let forge = self
-            .forges
-            .open(&at, self.urgency, self.clock.now())
-            .await?;
+        let asks = (&*self.of.key.namespace, self.urgency);
+        let forge = self.forges.open(&at, asks, self.clock.now()).await?;
         self.until(term, &at)?;
         // It is asked again when it is its turn.
         let may = || self.until(term, &at).ok();

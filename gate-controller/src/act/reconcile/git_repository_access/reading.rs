@@ -158,8 +158,8 @@ fn failed(error: ForgeError, clock: &dyn Clock) -> Said {
         | Trouble::Failed(_)
         | Trouble::Unauthorized
         | Trouble::NoRight(_)
-        | Trouble::RateLimited(_)
-        | Trouble::Throttled(_) => true,
+        | Trouble::RateLimited(_) => true,
+        // What is kept for merges is there for those that they wait for.
         _ => false,
     };
     let failure = Failure::from(error).at(clock.now());

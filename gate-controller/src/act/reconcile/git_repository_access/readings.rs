@@ -20,7 +20,7 @@ use crate::act::waker::Waker;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::lease::Leadership;
-use crate::observe::repositories::{Listed, Repositories, Said};
+use crate::observe::repositories::{Begun, Listed, Repositories, Said};
 
 /// After so long no further question is begun, so that the errand ends before it is ended.
 const BEGINS: Duration = Duration::from_secs(40);
@@ -97,10 +97,11 @@ impl Readings {
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
         let (at, of) = (Located::by(object), work(&key));
-        let host = at.host();
+        let line = at.credential();
         let run = |_: Term| async move {
             let (until, asked) = (Instant::now() + BEGINS, Some(clock.now()));
-            let listed = match forges.open(&at, Urgency::Other, clock.now()).await {
+            let asks = (&*key.namespace, Urgency::Other);
+            let listed = match forges.open(&at, asks, clock.now()).await {
                 Ok(forge) => {
                     let listed = reading::list(&forge, &branches, until).await;
                     listed.map(|listed| Listed {
@@ -112,25 +113,29 @@ impl Readings {
             };
             Brought::Heads(listed.map_err(|failure| failure.at(clock.now())))
         };
-        self.0.begin(&of, &Reading::List, &host, run);
+        self.0.begin(&of, &Reading::List, &line, run);
     }
 
     /// Begins to ask the next questions.
     pub(super) fn ask(&self, context: &Context, object: &GitRepositoryAccess) {
         let key = ObjectKey::of(object);
-        let questions = context.repositories.begin_questions(&key);
+        let begun = context.repositories.begin_questions(&key);
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
         let (at, of) = (Located::by(object), work(&key));
-        let host = at.host();
+        let line = at.credential();
         let run = |_: Term| async move {
             let until = Instant::now() + BEGINS;
-            Brought::Answers(match forges.open(&at, Urgency::Other, clock.now()).await {
-                Ok(forge) => Ok(reading::answer(&forge, questions, clock.as_ref(), until).await),
+            let asks = (&*key.namespace, urgency(&begun));
+            Brought::Answers(match forges.open(&at, asks, clock.now()).await {
+                Ok(forge) => {
+                    let questions = begun.questions;
+                    Ok(reading::answer(&forge, questions, clock.as_ref(), until).await)
+                }
                 Err(failure) => Err(failure.at(clock.now())),
             })
         };
-        self.0.begin(&of, &Reading::Questions, &host, run);
+        self.0.begin(&of, &Reading::Questions, &line, run);
     }
 
     /// Stops what is under way for one that is gone, or has another spec.
@@ -141,6 +146,14 @@ impl Readings {
     /// Another replica leads.
     pub(crate) fn clear(&self) {
         self.0.clear();
+    }
+}
+
+/// A merge may wait for what nobody knows.
+pub(super) fn urgency(begun: &Begun) -> Urgency {
+    match begun.are_needed {
+        true => Urgency::Merge,
+        false => Urgency::Other,
     }
 }
 

@@ -35,15 +35,19 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
     let (errand, namespace) = (recall.errand.clone(), key.namespace.to_string());
     let asks = context.shard.looks_at(Kind::PullRequest);
     let at = located(&namespace, &recall);
-    let host = at.host();
+    let line = at.credential();
     let errands = &context.errands;
-    errands.begin(&work, &errand, &host, move |_| async move {
+    errands.begin(&work, &errand, &line, move |_| async move {
         if !asks {
             // The tokens are with those who look at PullRequests. They close what is open there before they
             // open another one.
             return Outcome::Recalled(None);
         }
-        let asked = timeout(LONGEST, ask(&forges, (&at, clock.now()), &recall)).await;
+        let asked = timeout(
+            LONGEST,
+            ask(&forges, (&at, &namespace, clock.now()), &recall),
+        )
+        .await;
         let failed = match asked {
             Ok(Ok(found)) => return Outcome::Recalled(found),
             Ok(Err(failed)) => failed,
@@ -61,10 +65,10 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, recall: Recall) {
 /// The newest pull request of the environment, if a commit of it is ours.
 async fn ask(
     forges: &Forges,
-    (at, now): (&Located, Timestamp),
+    (at, by, now): (&Located, &str, Timestamp),
     recall: &Recall,
 ) -> Result<Option<Recalled>, Failure> {
-    let forge = forges.open(at, Urgency::Other, now).await?;
+    let forge = forges.open(at, (by, Urgency::Other), now).await?;
     let base = Branch::parse(&recall.strategy.base_branch);
     let base =
         base.map_err(|error| Failure::new(Word::InvalidSpec, format!("baseBranch: {error}")))?;

@@ -204,8 +204,8 @@ impl AtForges {
         self.claims.lock().insert(key.clone(), Arc::clone(&claim));
         let (forges, clock) = (Arc::clone(&context.forges), Arc::clone(&context.clock));
         let (lists, world) = (Arc::clone(&self.lists), Arc::clone(&context.world));
-        let host =
-            located(&world, key, &object, &task).map_or_else(|_| String::new(), |at| at.host());
+        let found = located(&world, key, &object, &task);
+        let line = found.map_or_else(|_| String::new(), |at| at.credential());
         let (errand, key) = (task.clone(), key.clone());
         let turn = match urgency(&object, &task) {
             Urgency::Withdrawal => Turn::First,
@@ -216,7 +216,7 @@ impl AtForges {
             // It may have waited for others.
             let at = match located(&world, &key, &object, &task) {
                 Ok(at) => at,
-                Err(failure) => return Outcome::Failed(failure.at(clock.now())),
+                Err(failure) => return task::unsent(&task, failure, clock.now()),
             };
             let may_act = || {
                 let may_act = term.may_act();
@@ -227,7 +227,7 @@ impl AtForges {
             let (lists, clock) = (&lists, clock.as_ref());
             run(&forges, &at, (lists, clock), &object, &task, &may_act).await
         };
-        self.errands.begin_by(turn, &work, &errand, &host, run);
+        self.errands.begin_by(turn, &work, &errand, &line, run);
     }
 }
 
@@ -310,7 +310,9 @@ async fn run(
     {
         return open.into_outcome();
     }
-    match forges.open(at, urgency(object, task), clock.now()).await {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    let asks = (namespace, urgency(object, task));
+    match forges.open(at, asks, clock.now()).await {
         Ok(forge) => {
             let desk = Desk {
                 forge: &forge,
@@ -321,7 +323,7 @@ async fn run(
             };
             task::perform(&desk, object, task).await
         }
-        Err(failure) => Outcome::Failed(failure.at(clock.now())),
+        Err(failure) => task::unsent(task, failure, clock.now()),
     }
 }
 

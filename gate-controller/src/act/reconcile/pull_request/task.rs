@@ -6,6 +6,7 @@
 //! again without doing anything twice. Whether this process may still act is asked before each request that
 //! changes something.
 
+use jiff::Timestamp;
 use sluice_core::delivery::pull_request::trailers::Trailers;
 use sluice_core::delivery::pull_request::{
     self, Fate, Outcome, Pull as Seen, Task, Text, Word, is_followed,
@@ -59,6 +60,14 @@ pub async fn perform(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Outc
     }
 }
 
+/// What comes of a task of which nothing was sent that changes something.
+pub(super) fn unsent(task: &Task, stopped: Stopped, now: Timestamp) -> Outcome {
+    match task {
+        Task::Merge { .. } => Outcome::Unsent(stopped.at(now)),
+        _ => Outcome::Failed(stopped.at(now)),
+    }
+}
+
 async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<Outcome, Stopped> {
     let spec = &object.spec;
     let job = Job {
@@ -96,9 +105,10 @@ async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<O
             not_after,
         } => {
             let (number, commit) = (unsigned(*number)?, sha(commit)?);
-            match job.held_back(number, hold_label.as_deref()).await? {
-                Some(seen) => Ok(seen),
-                None => job.merge(number, &commit, *method, *not_after).await,
+            match job.held_back(number, hold_label.as_deref()).await {
+                Ok(Some(seen)) => Ok(seen),
+                Ok(None) => job.merge(number, &commit, *method, *not_after).await,
+                Err(stopped) => Ok(unsent(task, stopped, desk.clock.now())),
             }
         }
         Task::Close {

@@ -13,6 +13,8 @@ use crate::observe::repositories::kept::size;
 /// How old an answer may get that may change.
 const RENEWED: SignedDuration = SignedDuration::from_mins(1);
 const STALE: SignedDuration = SignedDuration::from_mins(5);
+/// How old it is when it has to be renewed, so that it does not get older than that.
+const NEEDED: SignedDuration = SignedDuration::from_mins(4);
 /// After how long something is asked again that was not there, or could not be used.
 const SELDOM: SignedDuration = SignedDuration::from_hours(1);
 
@@ -55,11 +57,33 @@ pub(super) enum Shown {
 
 impl Asked {
     /// The forge has failed, for this one alone or altogether. Others take their turn before it is asked again.
-    pub(super) fn fail(&mut self, (failure, alone): (Failure, bool), turn: u64, now: Timestamp) {
+    pub(super) fn fail(
+        &mut self,
+        question: &Question,
+        (failure, alone): (Failure, bool),
+        turn: u64,
+        now: Timestamp,
+    ) {
         (self.turn, self.fails_alone) = (turn, alone);
+        // It was not asked, because it is not needed yet.
+        let needed = self.needed_at(question);
+        let needed = needed.filter(|_| failure.word == Word::ForgeThrottled);
         let failing = Failing::again(self.failing.as_ref(), failure, now);
-        self.next_at = Some(failing.next_at(now));
+        let next = failing.next_at(now);
+        self.next_at = Some(needed.map_or(next, |needed| needed.min(next)));
         self.failing = Some(failing);
+    }
+
+    /// Whether nobody can decide without an answer much longer.
+    pub(super) fn is_needed(&self, question: &Question, now: Timestamp) -> bool {
+        let needed = self.needed_at(question);
+        self.answered.is_none() || needed.is_some_and(|at| at <= now)
+    }
+
+    /// When a known answer has to be renewed. None: it does not get too old.
+    fn needed_at(&self, question: &Question) -> Option<Timestamp> {
+        let answered = self.answered.as_ref()?;
+        matches!(question, Question::Statuses(_)).then(|| later(answered.at, NEEDED))
     }
 
     /// `forge`: how the forge fails now, if it does.

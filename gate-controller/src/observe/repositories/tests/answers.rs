@@ -83,7 +83,7 @@ fn what_nobody_wants_to_know_any_more_is_not_asked() {
     assert_eq!(asked, [metadata("b")]);
     // One that was being asked when it was given up is kept all the same.
     scene.ask("one", &[metadata("c")]);
-    let begun = scene.room.begin_questions(&access());
+    let begun = scene.begin();
     scene.ask("one", &[]);
     let answers = begun.into_iter().map(|it| (it, text("{}")));
     let woken = scene.room.answered(&access(), Ok(answers.collect()));
@@ -189,7 +189,7 @@ fn a_forge_that_fails_is_left_alone_for_a_while() {
     scene.ask("one", &[metadata("a")]);
     scene.ask("other", &[metadata("b")]);
     let failing = |word| {
-        let begun = scene.room.begin_questions(&access());
+        let begun = scene.begin();
         let said = vec![(begun[0].clone(), failed(word))];
         (begun, names(scene.room.answered(&access(), Ok(said))))
     };
@@ -212,7 +212,7 @@ fn a_forge_that_fails_is_left_alone_for_a_while() {
     assert_eq!(next_in(&scene, 10), Some(20));
     // With a word of the forge even longer.
     scene.pass(30);
-    scene.room.begin_questions(&access());
+    scene.begin();
     let mut limited = Failure::new(Word::RateLimited, "it is RateLimited");
     limited.not_before = Some(at(1_000));
     scene.room.answered(&access(), Err(limited));
@@ -274,7 +274,7 @@ fn what_fails_of_one_question_holds_no_other() {
     let scene = Scene::new();
     scene.ask("one", &[metadata("a")]);
     scene.ask("other", &[metadata("b"), metadata("c")]);
-    let begun = scene.room.begin_questions(&access());
+    let begun = scene.begin();
     let alone = Said::FailedAlone(Failure::new(Word::Unanswered, "it is not understood"));
     let said = [(begun[0].clone(), alone), (begun[1].clone(), text("{}"))];
     let woken = scene.room.answered(&access(), Ok(said.into()));
@@ -293,6 +293,35 @@ fn what_fails_of_one_question_holds_no_other() {
     assert!(matches!(scene.sight(&metadata("a")), Sight::Known(_)));
 }
 
+/// The last tenth of what a forge allows is for what nobody can decide without.
+#[test]
+fn what_nobody_knows_is_asked_before_what_is_known_is_renewed() {
+    let scene = Scene::new();
+    scene.ask("one", &[statuses()]);
+    scene.answer(&said("1 of 2"));
+    scene.pass(60);
+    scene.ask("other", &[contains("b"), metadata("a")]);
+    let begun = |questions: &[Question], are_needed| Begun {
+        questions: questions.to_vec(),
+        are_needed,
+    };
+    let begin = || scene.room.begin_questions(&access());
+    assert_eq!(begin(), begun(&[metadata("a"), contains("b")], true));
+    scene.answer(&text("{}"));
+    assert_eq!(begin(), begun(&[statuses()], false));
+    // It is kept for merges. No question that is needed waits for that, nor is this one held until it is too old.
+    let mut throttled = Failure::new(Word::ForgeThrottled, "it is kept for merges");
+    throttled.not_before = Some(at(3_600));
+    scene.answer(&Said::FailedAlone(throttled));
+    assert!(matches!(scene.sight(&statuses()), Sight::Known(_)));
+    assert_eq!(next_in(&scene, 60), Some(180));
+    scene.ask("other", &[contains("c")]);
+    assert_eq!(begin(), begun(&[contains("c")], true));
+    scene.answer(&text("{}"));
+    scene.pass(240);
+    assert_eq!(begin(), begun(&[statuses()], true));
+}
+
 #[test]
 fn one_question_that_always_fails_holds_others_for_a_short_time_alone() {
     let scene = Scene::new();
@@ -303,7 +332,7 @@ fn one_question_that_always_fails_holds_others_for_a_short_time_alone() {
         scene.pass(second);
         let other = metadata(n.to_string());
         scene.ask("one", &[metadata("bad"), other.clone()]);
-        let begun = scene.room.begin_questions(&access());
+        let begun = scene.begin();
         let said = [
             (other, text("{}")),
             (metadata("bad"), failed(Word::Unanswered)),
@@ -401,7 +430,7 @@ fn the_answers_about_all_repositories_take_a_bounded_amount_of_memory() {
     let answer = |of: usize| {
         let access = place(of);
         loop {
-            let begun = scene.room.begin_questions(&access);
+            let begun = scene.room.begin_questions(&access).questions;
             if begun.is_empty() {
                 break;
             }

@@ -321,6 +321,14 @@ async fn what_is_pushed_makes_one_question_useless_and_no_other() {
     let said = said.await;
     assert!(matches!(said[0], Said::FailedAlone(_)), "{said:?}");
     assert_eq!(said.len(), 4);
+    // What is left is kept for merges: that says nothing of what they wait for.
+    let said = answers(Played {
+        commit: Some(Err(Trouble::Throttled(Wait::Unsaid))),
+        ..Played::default()
+    });
+    let said = said.await;
+    assert!(matches!(said[0], Said::FailedAlone(_)), "{said:?}");
+    assert_eq!(said.len(), 4);
     for trouble in [
         too_long_to_wait(),
         Trouble::Failed(503),

@@ -100,7 +100,10 @@ impl Job<'_> {
                 ) => Ok(seen),
                 _ => Err(undone.into()),
             },
-            (Undone::Refused(_) | Undone::NotDone(_), _) => Err(undone.into()),
+            // It was not sent, or the forge has said that it does not merge.
+            (Undone::Refused(_) | Undone::NotDone(_), _) => Ok(Outcome::Unsent(
+                Stopped::from(undone).at(self.desk.clock.now()),
+            )),
         }
     }
 
