@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 use sluice_core::delivery::pull_request::{Errand, Outcome as Done, Recent, Task, Telling, Word};
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState;
@@ -88,24 +88,10 @@ struct Api {
     refuses: AtomicBool,
     /// Whether it fails to give Secrets.
     fails: AtomicBool,
-    /// Whether it gives them.
-    gives: AtomicBool,
     writes: AtomicUsize,
     secrets: AtomicUsize,
     /// The namespace of the last Secret that was read.
     of: Mutex<String>,
-}
-
-/// What opens a forge on this machine, where nobody may be asked.
-fn secret() -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Secret",
-        "metadata": {
-            "namespace": "prod", "name": "git-token",
-            "annotations": {"sluice.dev/allowed-hosts": "localhost"},
-        },
-        "data": {"token": "dG9rZW4="},
-    })
 }
 
 fn client(api: &Arc<Api>) -> Client {
@@ -126,7 +112,6 @@ fn client(api: &Arc<Api>) -> Client {
                 api.secrets.fetch_add(1, SeqCst);
                 match api.fails.load(SeqCst) {
                     true => refusal(503, "ServiceUnavailable"),
-                    false if api.gives.load(SeqCst) => (200, secret()),
                     false => refusal(404, "NotFound"),
                 }
             }
@@ -457,7 +442,7 @@ fn merges_and_what_lets_them_be_merged_come_before_what_is_opened() {
     }
 }
 
-/// Its Secret cannot be read, or its forge cannot be asked.
+/// Its Secret cannot be read.
 #[tokio::test]
 async fn a_merge_that_never_left_is_told_as_such() {
     let merge = Task::Merge {
@@ -467,24 +452,11 @@ async fn a_merge_that_never_left_is_told_as_such() {
         hold_label: None,
         not_after: "2026-11-20T12:01:00Z".parse().unwrap(),
     };
-    let commit = "a".repeat(40);
-    for (task, gives) in [(&merge, false), (&merge, true), (&Task::Commit, false)] {
-        let mut object = object();
-        object.spec.repository.url = Some("https://localhost/platform/apps".to_owned());
-        let scene = Scene::of(object.clone());
-        scene.api.fails.store(!gives, SeqCst);
-        scene.api.gives.store(gives, SeqCst);
-        let mut owner = owner();
-        let status = owner.status.as_mut().unwrap();
-        let environment = status.environments.get_mut("prod").unwrap();
-        environment.promotion.as_mut().unwrap().order = serde_json::from_value(json!({
-            "key": "c09809a5f3e3", "pullRequest": "podinfo-c09809a5f3e3", "headSHA": commit,
-            "at": NOON, "notAfter": NOON,
-        }))
-        .unwrap();
-        scene.owned(Some(owner));
+    for task in [merge, Task::Commit] {
+        let scene = Scene::new();
+        scene.api.fails.store(true, SeqCst);
         let desk = &scene.context.at_forges;
-        desk.begin(&scene.context, &scene.key, Arc::new(object), task.clone());
+        desk.begin(&scene.context, &scene.key, Arc::new(object()), task.clone());
         scene.over().await;
         let Errand::Over(over) = desk.errand(&scene.key) else {
             panic!("it is not over");
@@ -495,7 +467,7 @@ async fn a_merge_that_never_left_is_told_as_such() {
             other => panic!("{other:?}"),
         };
         assert_eq!(failure.word, Word::Unanswered, "{failure:?}");
-        assert_eq!(is_unsent, *task == merge);
+        assert_eq!(is_unsent, matches!(task, Task::Merge { .. }));
     }
 }
 
