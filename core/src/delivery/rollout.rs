@@ -1,0 +1,17 @@
+//! Rollouts: a new version takes the place of an old one, batch by batch.
+//!
+//! What comes in: a Rollout, what is known of its workloads, hooks, metrics and gates, and an instant. What
+//! goes out: how far the run is, and what has to be done next. Nothing here carries it out.
+//!
+//! | part | makes |
+//! |---|---|
+//! | [`plan`] | what a spec says, as types that cannot say anything wrong, or what is wrong with it |
+//! | [`size`] | how many pods of the new version there are after each batch |
+
+pub mod plan;
+pub mod size;
+
+pub use plan::{Plan, check};
+
+/// The kind, as it is written in subjects.
+pub const KIND: &str = "Rollout";
