@@ -7,9 +7,14 @@
 //! |---|---|
 //! | [`plan`] | what a spec says, as types that cannot say anything wrong, or what is wrong with it |
 //! | [`size`] | how many pods of the new version there are after each batch |
+//! | [`state`], [`signals`] | how far the run is, and what is seen of it |
+//! | [`step`] | what the run does next, for every state and every signal |
 
 pub mod plan;
+pub mod signals;
 pub mod size;
+pub mod state;
+pub mod step;
 
 pub use plan::{Plan, check};
 
