@@ -25,6 +25,7 @@ pub mod pipeline;
 pub mod promotion_strategy;
 pub mod pull_request;
 pub mod revert_commit;
+pub mod rollout;
 pub mod spread;
 #[cfg(test)]
 mod tests;

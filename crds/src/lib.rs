@@ -19,6 +19,7 @@ pub mod pipeline;
 pub mod promotion_strategy;
 pub mod pull_request;
 pub mod revert_commit;
+pub mod rollout;
 mod values;
 
 pub use approval::{Approval, ApprovalSpec};
@@ -36,7 +37,8 @@ pub use pipeline::{Pipeline, PipelineSpec, PipelineStatus};
 pub use promotion_strategy::{PromotionStrategy, PromotionStrategySpec, PromotionStrategyStatus};
 pub use pull_request::{PullRequest, PullRequestSpec, PullRequestStatus};
 pub use revert_commit::{RevertCommit, RevertCommitSpec, RevertCommitStatus};
-pub use values::{Duration, Require, Setting, State, Transition};
+pub use rollout::{Rollout, RolloutSpec, RolloutStatus};
+pub use values::{Duration, IntOrPercent, Require, Setting, State, Transition};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::CustomResourceExt;
@@ -59,6 +61,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
         CommitStatus::crd(),
         RevertCommit::crd(),
         PullRequest::crd(),
+        Rollout::crd(),
     ]
 }
 

@@ -159,6 +159,52 @@ impl JsonSchema for Duration {
     }
 }
 
+/// A number of pods, or a part of them in percent. What admission refuses can be read all the same, and is
+/// refused once more.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum IntOrPercent {
+    /// A number.
+    Int(i64),
+    /// A percentage, such as `25%`.
+    Percent(String),
+}
+
+impl IntOrPercent {
+    /// The form of a percentage that admission asks for.
+    pub const PATTERN: &'static str = r"^(100|[1-9]?[0-9])%$";
+}
+
+impl fmt::Display for IntOrPercent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IntOrPercent::Int(number) => write!(f, "{number}"),
+            IntOrPercent::Percent(text) => f.write_str(text),
+        }
+    }
+}
+
+impl JsonSchema for IntOrPercent {
+    fn schema_name() -> Cow<'static, str> {
+        "IntOrPercent".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    /// The limits are of numbers, and the pattern is of texts. Limits in a rule (CEL) would cost too much:
+    /// the API server takes the text to be as long as a request may be.
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "x-kubernetes-int-or-string": true,
+            "minimum": 0,
+            "maximum": i32::MAX,
+            "pattern": Self::PATTERN,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -42,7 +42,7 @@ fn the_default_values_render_what_is_needed() -> Result<()> {
     let expected = [
         ("ClusterRole", 13),
         ("ClusterRoleBinding", 2),
-        ("CustomResourceDefinition", 11),
+        ("CustomResourceDefinition", 12),
         ("Deployment", 1),
         ("NetworkPolicy", 1),
         ("Role", 2),

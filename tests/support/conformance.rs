@@ -48,6 +48,7 @@ fn known(kind: &str) -> Option<&'static [&'static str]> {
         | "CommitStatus"
         | "RevertCommit" => Some(&["Ready", "Reconciling", "Stalled"]),
         "PromotionStrategy" => Some(&["Ready", "Blocked", "Bypassed", "Reconciling", "Stalled"]),
+        "Rollout" => Some(&["Ready", "Blocked", "Reconciling", "Stalled"]),
         "Pipeline" => Some(&["Ready", "Blocked", "PromotionPending", "Stalled"]),
         "GatedSource" => Some(&[
             "Ready",

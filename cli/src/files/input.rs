@@ -257,6 +257,11 @@ impl Input {
                 let known = world.strategies.insert(key.clone(), Arc::new(*strategy));
                 (Subject::PromotionStrategy(key), known.is_some())
             }
+            Object::Rollout(mut rollout) => {
+                let key = key(&mut rollout.metadata);
+                let known = world.rollouts.insert(key.clone(), Arc::new(*rollout));
+                (Subject::Rollout(key), known.is_some())
+            }
             // Nothing is found out about these beside others.
             Object::CommitStatus(mut commit_status) => {
                 let subject = Subject::CommitStatus(key(&mut commit_status.metadata));

@@ -21,6 +21,7 @@ pub(super) fn called(subject: &Subject) -> String {
         Subject::PromotionStrategy(key) => format!("PromotionStrategy {key}"),
         Subject::CommitStatus(key) => format!("CommitStatus {key}"),
         Subject::RevertCommit(key) => format!("RevertCommit {key}"),
+        Subject::Rollout(key) => format!("Rollout {key}"),
         Subject::Namespace(name) => format!("Namespace {name}"),
         Subject::ConfigMap(key) => format!("ConfigMap {key}"),
     }

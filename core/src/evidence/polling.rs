@@ -181,7 +181,7 @@ pub(crate) struct Asked<'a> {
 impl Asked<'_> {
     /// Checks all of it, and adds what is wrong to `mistakes`.
     pub(crate) fn read(&self, mistakes: &mut Vec<Refusal>) -> Cadence {
-        if let Err((problem, remedy)) = self.address() {
+        if let Err((problem, remedy)) = is_address(self.address, self.with_query) {
             mistakes.push(Refusal::new(self.at(self.field), problem, remedy));
         }
         let secure = self.address.starts_with("https://");
@@ -220,38 +220,6 @@ impl Asked<'_> {
         format!("{}.{field}", self.path)
     }
 
-    fn address(&self) -> Result<(), (String, &'static str)> {
-        let address = self.address;
-        let scheme = ["https://", "http://"];
-        let rest = scheme
-            .iter()
-            .find_map(|scheme| address.strip_prefix(scheme));
-        let remedy = "write one that starts with https:// or http://";
-        let Some(rest) = rest.filter(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
-        else {
-            return Err(("it is not an http or https address".to_owned(), remedy));
-        };
-        if address.len() > LONGEST_ADDRESS {
-            let problem = format!("the address is longer than {LONGEST_ADDRESS} characters");
-            return Err((problem, "write a shorter one"));
-        }
-        if rest.contains('@') {
-            let remedy = "remove it; credentials are read from secretRef";
-            return Err(("the address has an @".to_owned(), remedy));
-        }
-        if rest.contains(char::is_whitespace) {
-            return Err((
-                "the address has a space in it".to_owned(),
-                "write it as %20, or remove it",
-            ));
-        }
-        if !self.with_query && rest.contains(['?', '#']) {
-            let remedy = "write what comes before /api/v1/query";
-            return Err(("the address has a query of its own".to_owned(), remedy));
-        }
-        Ok(())
-    }
-
     fn duration(
         &self,
         field: &str,
@@ -269,6 +237,41 @@ impl Asked<'_> {
             LEAST_OFTEN
         })
     }
+}
+
+/// Whether something may be asked at an address that a user has written.
+///
+/// # Errors
+/// What is wrong with it, and what to write instead.
+pub(crate) fn is_address(address: &str, with_query: bool) -> Result<(), (String, &'static str)> {
+    let scheme = ["https://", "http://"];
+    let rest = scheme
+        .iter()
+        .find_map(|scheme| address.strip_prefix(scheme));
+    let remedy = "write one that starts with https:// or http://";
+    let Some(rest) = rest.filter(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+    else {
+        return Err(("it is not an http or https address".to_owned(), remedy));
+    };
+    if address.len() > LONGEST_ADDRESS {
+        let problem = format!("the address is longer than {LONGEST_ADDRESS} characters");
+        return Err((problem, "write a shorter one"));
+    }
+    if rest.contains('@') {
+        let remedy = "remove it; credentials are read from secretRef";
+        return Err(("the address has an @".to_owned(), remedy));
+    }
+    if rest.contains(char::is_whitespace) {
+        return Err((
+            "the address has a space in it".to_owned(),
+            "write it as %20, or remove it",
+        ));
+    }
+    if !with_query && rest.contains(['?', '#']) {
+        let remedy = "write what comes before /api/v1/query";
+        return Err(("the address has a query of its own".to_owned(), remedy));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

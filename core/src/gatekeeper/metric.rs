@@ -104,7 +104,7 @@ pub fn read(spec: &api::Metric, path: &str) -> Result<Rule, Refusals> {
             "write a shorter one, or record it with a rule of Prometheus",
         ));
     }
-    check_range(spec.range, path, &mut mistakes);
+    check_range(spec.range, &format!("{path}.range"), &mut mistakes);
     let for_ = match &spec.r#for {
         None => SignedDuration::ZERO,
         Some(text) => read_for(text, path, &mut mistakes),
@@ -118,14 +118,14 @@ pub fn read(spec: &api::Metric, path: &str) -> Result<Rule, Refusals> {
     Refusals::unless_empty(mistakes, rule)
 }
 
-fn check_range(range: api::Range, path: &str, mistakes: &mut Vec<Refusal>) {
-    let path = format!("{path}.range");
+/// Adds what is wrong with a range, whose path in its object is `path`.
+pub(crate) fn check_range(range: api::Range, path: &str, mistakes: &mut Vec<Refusal>) {
     let mut refuse = |field: String, problem: &str, remedy: &str| {
         mistakes.push(Refusal::new(field, problem, remedy));
     };
     match (range.min, range.max) {
         (None, None) => refuse(
-            path,
+            path.to_owned(),
             "a range without limits admits everything",
             "write min, max or both",
         ),
@@ -136,7 +136,7 @@ fn check_range(range: api::Range, path: &str, mistakes: &mut Vec<Refusal>) {
         ),
         // JSON has no such numbers; who builds a spec otherwise might.
         (Some(limit), _) | (_, Some(limit)) if limit.is_nan() => {
-            refuse(path, "a limit is not a number", "write a number");
+            refuse(path.to_owned(), "a limit is not a number", "write a number");
         }
         _ => {}
     }

@@ -14,12 +14,13 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sluice_crds::{
     Approval, CommitStatus, GROUP, Gate, GatePolicy, GatedSource, Gatekeeper, GitRepositoryAccess,
-    Pipeline, PromotionStrategy, RevertCommit,
+    Pipeline, PromotionStrategy, RevertCommit, Rollout,
 };
 
 use crate::delivery::promotion_strategy::LONGEST_NAME;
 use crate::delivery::{
-    commit_status, gated_source, git_repository_access, pipeline, promotion_strategy, revert_commit,
+    commit_status, gated_source, git_repository_access, pipeline, promotion_strategy,
+    revert_commit, rollout,
 };
 use crate::revision::{self, Revision};
 use crate::text::names::{LABEL_LENGTH, NAME_LENGTH};
@@ -33,6 +34,7 @@ pub(crate) mod metadata;
 mod pipelines;
 mod promotion;
 mod remark;
+mod rollouts;
 mod schema;
 mod world;
 
@@ -45,7 +47,7 @@ const VERSION: &str = "v1alpha1";
 
 /// The value of `kind`.
 const KINDS: &str = "write Gate, Gatekeeper, Approval, GatePolicy, GatedSource, Pipeline, \
-                     GitRepositoryAccess, PromotionStrategy, CommitStatus or RevertCommit";
+                     GitRepositoryAccess, PromotionStrategy, CommitStatus, RevertCommit or Rollout";
 
 /// An object that is of interest here.
 #[derive(Clone, Debug)]
@@ -70,6 +72,8 @@ pub enum Object {
     CommitStatus(Box<CommitStatus>),
     /// A RevertCommit.
     RevertCommit(Box<RevertCommit>),
+    /// A Rollout.
+    Rollout(Box<Rollout>),
     /// A Namespace: perhaps selected by a policy.
     Namespace(Box<Namespace>),
     /// A ConfigMap: perhaps the calendar of a gatekeeper, or its list.
@@ -154,6 +158,10 @@ pub fn read(value: &Value) -> Read {
             let check = |it: &RevertCommit| mistakes_in(revert_commit::check(it));
             object(&SCHEMAS.revert_commit, value, check, Object::RevertCommit)
         }
+        (GROUP, VERSION, "Rollout") => {
+            let check = |it: &Rollout| mistakes_in(rollout::check(it));
+            object(&SCHEMAS.rollout, value, check, Object::Rollout)
+        }
         (GROUP, VERSION, other) => Read::refused(Refusal::new(
             "kind",
             format!("{GROUP}/{VERSION} has no kind `{other}`"),
@@ -216,6 +224,7 @@ struct Schemas {
     promotion_strategy: Known,
     commit_status: Known,
     revert_commit: Known,
+    rollout: Known,
     namespace: Known,
     config_map: Known,
 }
@@ -236,6 +245,7 @@ static SCHEMAS: LazyLock<Schemas> = LazyLock::new(|| {
         promotion_strategy: known(schema::of_kind("PromotionStrategy"), LONGEST_NAME),
         commit_status: known(schema::of_kind("CommitStatus"), LABEL_LENGTH),
         revert_commit: known(schema::of_kind("RevertCommit"), LABEL_LENGTH),
+        rollout: known(schema::of_kind("Rollout"), LABEL_LENGTH),
         namespace: known(schema::of_namespaces(), LABEL_LENGTH),
         config_map: known(schema::of_config_maps(), NAME_LENGTH),
     }

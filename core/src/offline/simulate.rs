@@ -15,7 +15,7 @@ use sluice_crds::gate::GatekeeperReference;
 use sluice_crds::pipeline::Environment;
 use sluice_crds::{
     Approval, Gate, GateSet, GateSpec, GatedSource, Gatekeeper, GitRepositoryAccess, Pipeline,
-    PromotionStrategy, Subject,
+    PromotionStrategy, Rollout, Subject,
 };
 
 use crate::delivery::pipeline::{self, What};
@@ -123,6 +123,8 @@ pub struct World {
     pub pipelines: BTreeMap<Key, Option<Arc<Pipeline>>>,
     /// The promotion strategies: nothing depends on them here.
     pub strategies: BTreeMap<Key, Arc<PromotionStrategy>>,
+    /// The rollouts: nothing depends on them here.
+    pub rollouts: BTreeMap<Key, Arc<Rollout>>,
     /// The accesses to repositories, which strategies name.
     pub accesses: BTreeMap<Key, Arc<GitRepositoryAccess>>,
     /// Objects of kinds that are none of ours, as they were read, by group, kind and name: a Pipeline may

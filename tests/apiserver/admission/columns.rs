@@ -6,7 +6,7 @@ use kube::{Api, Client, discovery};
 use serde_json::{Value, json};
 use sluice_crds::{
     CommitStatus, GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest, RevertCommit,
-    State,
+    Rollout, State,
 };
 use sluice_tests::Writes;
 
@@ -256,6 +256,53 @@ async fn the_columns_of_promotion_by_branches() -> Result<()> {
     ])
 }
 
+/// The status is as the controller would write it: none does yet.
+#[tokio::test]
+async fn the_columns_of_rollouts() -> Result<()> {
+    const NOW: &str = "2026-11-20T12:00:00Z";
+    let stage = Stage::new("rollout-columns", NOW).await?;
+    stage.judge_no_statuses();
+    stage
+        .apply(
+            "apiVersion: sluice.dev/v1alpha1\nkind: Rollout\nmetadata: {name: web}\nspec:\n  \
+             targetRef: {kind: Deployment, name: web-v2}\n  rolloutPlan: {numBatches: 4}\n",
+        )
+        .await?;
+    let condition = |type_: &str, message: &str| {
+        json!({
+            "type": type_, "status": "True", "reason": "Waiting", "message": message,
+            "lastTransitionTime": NOW,
+        })
+    };
+    let status = json!({"status": {
+        "rollingState": "rollingInBatches", "batchRollingState": "batchReady", "currentBatch": 1,
+        "progress": "2/4", "rolloutTargetSize": 20, "upgradedReplicas": 6, "upgradedReadyReplicas": 5,
+        "lastDecision": {
+            "allowed": false, "at": NOW, "require": "all", "checked": [],
+            "subject": {"kind": "Rollout", "namespace": "shop", "action": "advance", "step": "3/4"},
+            "decidedBy": ["shop/office-hours"], "message": "closed", "next": "2026-11-23T09:00:00Z",
+        },
+        "conditions": [condition("Ready", "it waits"), condition("Blocked", "until Monday")],
+    }});
+    let rollouts: Api<Rollout> = Api::namespaced(stage.client(), stage.namespace());
+    rollouts.merge_status("web", &status).await?;
+    table(&stage, "rollouts").await?.shows(&[
+        ("Name", "web", 0),
+        ("State", "rollingInBatches", 0),
+        ("Progress", "2/4", 0),
+        ("Size", "20", 0),
+        ("Updated", "6", 0),
+        ("Ready", "5", 0),
+        ("Blocked", "True", 0),
+        ("Decided-By", "shop/office-hours", 0),
+        ("Next", "2026-11-23T09:00:00Z", 0),
+        ("Age", "", 0),
+        ("Batch-State", "batchReady", 1),
+        ("Target", "web-v2", 1),
+        ("Message", "it waits", 1),
+    ])
+}
+
 #[tokio::test]
 async fn the_kinds_have_short_names_and_a_category() -> Result<()> {
     let client = sluice_tests::shared().await?.client().await?;
@@ -269,6 +316,7 @@ async fn the_kinds_have_short_names_and_a_category() -> Result<()> {
         ("promotionstrategies", "promo"),
         ("commitstatuses", "cst"),
         ("revertcommits", "rvc"),
+        ("rollouts", "gro"),
     ] {
         let resource = resource(&client, plural).await?;
         assert_eq!(resource["shortNames"], json!([short]));

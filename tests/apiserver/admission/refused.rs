@@ -11,6 +11,7 @@ use super::{ask, object};
 mod objects;
 mod pipelines;
 mod promotion;
+mod rollouts;
 mod sources;
 mod windows;
 

@@ -404,6 +404,8 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/commitstatuses/status", READ),
         ("sluice.dev/revertcommits", READ),
         ("sluice.dev/revertcommits/status", READ),
+        ("sluice.dev/rollouts", READ),
+        ("sluice.dev/rollouts/status", READ),
     ]);
     let mut edit = lines(&[
         ("sluice.dev/gatedsources", WRITE),
@@ -412,6 +414,7 @@ async fn the_clusters_own_roles_view_and_edit_but_do_not_force() -> Result<()> {
         ("sluice.dev/pipelines", WRITE),
         ("sluice.dev/gitrepositoryaccesses", WRITE),
         ("sluice.dev/promotionstrategies", WRITE),
+        ("sluice.dev/rollouts", WRITE),
     ]);
     edit.extend(view.clone());
     assert_eq!(rights_of("view").await?, view);

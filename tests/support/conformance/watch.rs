@@ -28,7 +28,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The kinds whose status the controller writes: group, version, kind, and whether it is in a
 /// namespace.
-pub(super) const KINDS: [(&str, &str, &str, bool); 11] = [
+pub(super) const KINDS: [(&str, &str, &str, bool); 12] = [
     ("sluice.dev", "v1alpha1", "Gate", true),
     ("sluice.dev", "v1alpha1", "Gatekeeper", true),
     ("sluice.dev", "v1alpha1", "GatePolicy", false),
@@ -39,6 +39,7 @@ pub(super) const KINDS: [(&str, &str, &str, bool); 11] = [
     ("sluice.dev", "v1alpha1", "PromotionStrategy", true),
     ("sluice.dev", "v1alpha1", "CommitStatus", true),
     ("sluice.dev", "v1alpha1", "RevertCommit", true),
+    ("sluice.dev", "v1alpha1", "Rollout", true),
     ("source.toolkit.fluxcd.io", "v1", "ExternalArtifact", true),
 ];
 

@@ -26,6 +26,8 @@ pub enum Subject {
     CommitStatus(Key),
     /// A RevertCommit.
     RevertCommit(Key),
+    /// A Rollout.
+    Rollout(Key),
     /// A Namespace.
     Namespace(String),
     /// A ConfigMap.

@@ -7,8 +7,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use regex::bytes::RegexBuilder;
 use serde_json::Value;
-use sluice_crds::Duration;
 use sluice_crds::gatekeeper::Window;
+use sluice_crds::{Duration, IntOrPercent};
 use strsim::levenshtein;
 
 use super::metadata;
@@ -121,6 +121,9 @@ impl Walk<'_> {
     }
 
     fn value(&mut self, schema: &JSONSchemaProps, value: &mut Value, path: &str) {
+        if schema.x_kubernetes_int_or_string == Some(true) {
+            return self.int_or_text(schema, value, path);
+        }
         let Some(wanted) = schema.type_.as_deref() else {
             return;
         };
@@ -144,6 +147,26 @@ impl Walk<'_> {
                     called(wanted)
                 );
                 self.refuse(path, problem, remedy);
+                self.unreadable.push(path.to_owned());
+            }
+        }
+    }
+
+    /// A whole number or a text: limits are of numbers, a pattern is of texts.
+    fn int_or_text(&mut self, schema: &JSONSchemaProps, value: &Value, path: &str) {
+        match value {
+            Value::String(text) => self.string(schema, text, path),
+            Value::Number(number) if number.is_i64() => {}
+            value => {
+                let problem = format!(
+                    "it is {}, where a whole number or a percentage belongs",
+                    describe(value)
+                );
+                self.refuse(
+                    path,
+                    problem,
+                    "write a whole number, or a percentage such as 25%",
+                );
                 self.unreadable.push(path.to_owned());
             }
         }
@@ -324,6 +347,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 fn form(pattern: &str) -> String {
     match pattern {
         Duration::PATTERN => duration::REMEDY.to_owned(),
+        IntOrPercent::PATTERN => "write a percentage from 0% to 100%, or a number without quotes".to_owned(),
         r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" => {
             "write lower-case letters, digits and -, with a letter or digit at both ends".to_owned()
         }

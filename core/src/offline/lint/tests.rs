@@ -98,6 +98,21 @@ fn what_is_right_is_let_through(#[case] kind: &str, #[case] spec: &str) {
     "{window: 60}",
     "spec.window: it is the number 60, where text belongs; put it in quotes"
 )]
+#[case(
+    "Rollout",
+    "{targetRef: {kind: Deployment, name: a}, rolloutPlan: {rolloutBatches: [{replicas: true}]}}",
+    "spec.rolloutPlan.rolloutBatches[0].replicas: it is the boolean true, where a whole number or a percentage belongs"
+)]
+#[case(
+    "Rollout",
+    "{targetRef: {kind: Deployment, name: a}, rolloutPlan: {rolloutBatches: [{replicas: 1.5}]}}",
+    "spec.rolloutPlan.rolloutBatches[0].replicas: it is the number 1.5, where a whole number or a percentage belongs"
+)]
+#[case(
+    "Rollout",
+    "{targetRef: {kind: DaemonSet, name: a}, rolloutPlan: {}}",
+    "spec.targetRef.kind: a DaemonSet has one pod a node, and no partition to hold at; use a CloneSet"
+)]
 #[case("Gate", "{window: 1 hour}", "spec.window: `1 hour`")]
 #[case("Gatekeeper", "{manual: {}}", "spec.manual.state: it is missing")]
 #[case(

@@ -70,6 +70,13 @@ pub fn remarks(world: &World, now: Timestamp) -> Vec<Remark> {
         };
         all.strategy(key, strategy);
     }
+    for (key, rollout) in &world.rollouts {
+        let mut all = Remarks {
+            world,
+            remarks: &mut remarks,
+        };
+        all.rollout(key, rollout);
+    }
     remarks
 }
 

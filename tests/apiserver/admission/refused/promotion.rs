@@ -136,7 +136,7 @@ fn revert() -> Value {
 }
 
 /// The fields of `whole`, in which `other` takes the place of those that it has.
-fn with(mut whole: Value, other: &str) -> Result<String> {
+pub(super) fn with(mut whole: Value, other: &str) -> Result<String> {
     let other: Value = serde_saphyr::from_str(other)?;
     let fields = whole.as_object_mut().context("no object")?;
     fields.extend(other.as_object().context("no object")?.clone());
@@ -144,7 +144,7 @@ fn with(mut whole: Value, other: &str) -> Result<String> {
     Ok(whole.to_string())
 }
 
-async fn refuses(kind: &str, whole: Value, table: &'static [Mistake]) -> Result<()> {
+pub(super) async fn refuses(kind: &str, whole: Value, table: &'static [Mistake]) -> Result<()> {
     let judge = Judge::new().await?;
     let table: Vec<_> = table
         .iter()
@@ -153,7 +153,7 @@ async fn refuses(kind: &str, whole: Value, table: &'static [Mistake]) -> Result<
     judge.refuses_all(kind, "", table.into_iter()).await
 }
 
-async fn accepts(kind: &str, whole: Value, right: &[&str]) -> Result<()> {
+pub(super) async fn accepts(kind: &str, whole: Value, right: &[&str]) -> Result<()> {
     let judge = Judge::new().await?;
     for other in right {
         judge

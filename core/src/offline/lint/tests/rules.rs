@@ -400,6 +400,101 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "GatedSource",
         "{sourceRef: {kind: HelmChart, name: b}, spread: 25h, gates: {refs: [{name: a}]}}",
     ),
+    (
+        "sourceRef: source and target are of one kind",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Kustomization, name: b}], rolloutPlan: {}}",
+    ),
+    (
+        "sourceRef: the target is also a source",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: a}], rolloutPlan: {}}",
+    ),
+    (
+        "sourceRef: a StatefulSet or CloneSet is rolled",
+        "Rollout",
+        "{targetRef: {kind: CloneSet, name: a}, sourceRef: [{kind: CloneSet, name: b}], rolloutPlan: {}}",
+    ),
+    (
+        "sourceRef: a source is listed twice",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}, {kind: Deployment, name: b}], rolloutPlan: {}}",
+    ),
+    (
+        "rolloutStrategy: a StatefulSet",
+        "Rollout",
+        "{targetRef: {kind: StatefulSet, name: a}, rolloutPlan: {rolloutStrategy: DecreaseFirst}}",
+    ),
+    (
+        "component: belongs to a Kustomization",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], component: web, rolloutPlan: {}}",
+    ),
+    (
+        "rearm: belongs to a StatefulSet",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rearm: true, rolloutPlan: {}}",
+    ),
+    (
+        "progressDeadline: must be",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], progressDeadline: 29s, rolloutPlan: {}}",
+    ),
+    (
+        "apiVersion: belongs to another kind",
+        "Rollout",
+        "{targetRef: {apiVersion: apps/v1beta1, kind: Deployment, name: a}, rolloutPlan: {}}",
+    ),
+    (
+        "kind: only Deployment",
+        "Rollout",
+        "{targetRef: {kind: DaemonSet, name: a}, rolloutPlan: {}}",
+    ),
+    (
+        "numBatches: write one of",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {numBatches: 2, rolloutBatches: [{}]}}",
+    ),
+    (
+        "batchPartition: is another name",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {batchPartition: 0, lastBatchToRollout: 0}}",
+    ),
+    (
+        "rolloutBatches: a batch before the last",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutBatches: [{}, {}]}}",
+    ),
+    (
+        "rolloutWebhooks: a name is listed twice",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutWebhooks: [{type: pre-batch-rollout, name: a, url: 'http://a'}, {type: pre-batch-rollout, name: a, url: 'http://a'}]}}",
+    ),
+    (
+        "canaryMetric: a name is listed twice",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {canaryMetric: [{name: a}, {name: a}]}}",
+    ),
+    (
+        "podList: pods cannot be picked yet",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutBatches: [{podList: [a]}]}}",
+    ),
+    (
+        "instanceInterval: the pods of a batch",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutBatches: [{instanceInterval: 5}]}}",
+    ),
+    (
+        "batchRolloutWebhooks: a name is listed twice",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutBatches: [{batchRolloutWebhooks: [{type: pre-batch-rollout, name: a, url: 'http://a'}, {type: pre-batch-rollout, name: a, url: 'http://a'}]}]}}",
+    ),
+    (
+        "batchRolloutWebhooks: a batch has hooks",
+        "Rollout",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutBatches: [{batchRolloutWebhooks: [{type: finalize-rollout, name: a, url: 'http://a'}]}]}}",
+    ),
 ];
 
 /// A rule about a change, which one object alone cannot break.
@@ -415,11 +510,18 @@ const OF_VOTES: &str = "an Approval never changes";
 const OF_NAMES: &str = "metadata.name: at most";
 
 /// Rules about changes.
-const NEVER_CHANGE: [&str; 4] = [
+const NEVER_CHANGE: [&str; 11] = [
     "provider: it never changes",
     "url: it never changes",
     "repoRef: it never changes",
     "a RevertCommit never changes",
+    "rearm: never changes",
+    "rolloutStrategy: never changes",
+    "targetSize: never changes",
+    "numBatches: never changes",
+    "rolloutWebhooks: never change",
+    "lastBatchToRollout: only grows",
+    "rolloutBatches: those up to lastBatchToRollout",
 ];
 
 fn rules(schema: &JSONSchemaProps, found: &mut Vec<String>) {
@@ -447,6 +549,7 @@ fn every_rule_of_the_definitions_has_a_counterpart() {
     rules(&SCHEMAS.promotion_strategy.schema, &mut found);
     rules(&SCHEMAS.commit_status.schema, &mut found);
     rules(&SCHEMAS.revert_commit.schema, &mut found);
+    rules(&SCHEMAS.rollout.schema, &mut found);
     assert!(found.len() >= BROKEN.len());
     let beyond = |rule: &&String| {
         let beyond = [OF_NAMES, OF_CHANGES, OF_VOTES, OF_TARGETS];

@@ -48,6 +48,10 @@ fn world(objects: &str) -> World {
                 let key = Key::of(&access.metadata);
                 world.accesses.insert(key, Arc::new(*access));
             }
+            Object::Rollout(rollout) => {
+                let key = Key::of(&rollout.metadata);
+                world.rollouts.insert(key, Arc::new(*rollout));
+            }
             Object::Namespace(_)
             | Object::CommitStatus(_)
             | Object::RevertCommit(_)
@@ -220,4 +224,50 @@ fn what_a_strategy_names_is_looked_for() {
         ACCESS.replace("env/dev]", "env/*]")
     ));
     assert!(!all.contains("repoRef"), "{all}");
+}
+
+const ROLLOUT: &str = "
+apiVersion: sluice.dev/v1alpha1
+kind: Rollout
+metadata: {name: web, namespace: shop, annotations: {sluice.dev/retry: again, sluice.dev/redo: again}}
+spec:
+  targetRef: {kind: Deployment, name: web}
+  gates: {refs: [{name: hours}, {name: freeze, namespace: ops}]}
+  rolloutPlan:
+    canaryMetric: [{name: latency}]
+    rolloutBatches:
+      - replicas: 1
+        gates: {refs: [{name: errors}]}
+        canaryMetric: [{name: By hand, templateRef: {name: manual}}, {name: rate, templateRef: {name: error-rate}}]
+      - {}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gate
+metadata: {name: hours, namespace: shop}
+spec: {default: open}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: manual, namespace: shop}
+spec: {manual: {state: open}}
+---
+apiVersion: sluice.dev/v1alpha1
+kind: Gatekeeper
+metadata: {name: error-rate, namespace: shop}
+spec: {metric: {address: 'http://prometheus', query: up, range: {min: 1}}}
+";
+
+/// What a rollout names is looked for, and whether it measures anything.
+#[test]
+fn what_a_rollout_names_is_looked_for() {
+    let said = remarked(ROLLOUT);
+    let expected = [
+        "metadata.annotations[sluice.dev/redo]: nothing reads it; remove it; the fields here are sluice.dev/retry",
+        "spec.gates.refs[1]: there is no Gate ops/freeze in these files, so no batch goes out; add it, unless the cluster has it",
+        "spec.rolloutPlan.canaryMetric[0]: there is no Gatekeeper shop/latency in these files, which holds the rollout; add it, unless the cluster has it",
+        "spec.rolloutPlan.rolloutBatches[0].canaryMetric[0]: the Gatekeeper shop/manual measures nothing, which holds the rollout; name one of the kind metric",
+        "spec.rolloutPlan.rolloutBatches[0].gates.refs[0]: there is no Gate shop/errors in these files, so no batch goes out; add it, unless the cluster has it",
+    ];
+    assert_eq!(said.keys().collect::<Vec<_>>(), expected);
+    assert!(said.values().all(|refused| !refused));
 }
