@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use gate_controller::cluster::key::KeyRef;
 use gate_controller::observe::clock::{Clock, SystemClock};
 use http::Method;
 use jiff::Timestamp;
@@ -179,6 +180,31 @@ impl Branches {
     /// Lets so much time pass that the branches are listed again.
     pub fn pass(&self) {
         self.clock.put_forward(ROUND);
+    }
+
+    /// Lets so much time pass.
+    pub fn pass_seconds(&self, seconds: u64) {
+        self.clock.put_forward(Duration::from_secs(seconds));
+    }
+
+    /// Lets time pass until a controller has listed the branches again, and has nothing left to do.
+    pub async fn lists(&self, controller: &InProcess) -> Result<()> {
+        let namespace = self.namespace();
+        let access = KeyRef {
+            namespace,
+            name: NAME,
+        }
+        .into();
+        let repositories = controller.repositories();
+        let before = repositories.listed_at(&access);
+        self.pass();
+        poll(DEADLINE, "another list", async || {
+            let now = repositories.listed_at(&access);
+            ensure!(now > before, "{now:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        controller.rests().await
     }
 
     /// Has the branches listed now, by the clock of the machine.

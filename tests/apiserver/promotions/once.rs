@@ -228,3 +228,53 @@ async fn whatever_is_deleted_first_nothing_hangs(#[case] order: [Gone; 3]) -> Re
     controller.stop().await;
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_written_while_nothing_happens() -> Result<()> {
+    let scene = Branches::open("promotions-idle", json!({})).await?;
+    let controller = scene.start().await?;
+    for branch in ["env/dev", "env/test", "env/prod"] {
+        scene.healthy(branch).await?;
+    }
+    scene
+        .says("env/prod", "to be read", |it| it.active.is_some())
+        .await?;
+    let dry = scene.hydrate("2").await?;
+    for branch in ["env/dev", "env/test"] {
+        scene
+            .says(branch, "to be merged", |it| is_at(it, &dry))
+            .await?;
+        scene.healthy(branch).await?;
+    }
+    // A pull request is open all the time.
+    let waits = |environment: &_| waits_for(environment, "GateClosed");
+    scene.says("env/prod", "to wait", waits).await?;
+    scene.rests().await?;
+    // What people read at the forge is rewritten once a minute.
+    for _ in 0..12 {
+        scene.lists(&controller).await?;
+    }
+    let kinds = [
+        "PromotionStrategy",
+        "PullRequest",
+        "CommitStatus",
+        "GitRepositoryAccess",
+    ];
+    let written = async || {
+        let mut all = Vec::new();
+        for kind in kinds {
+            all.push((kind, controller.writes(kind).await?));
+        }
+        Ok::<_, anyhow::Error>(all)
+    };
+    let before = written().await?;
+    // Half an hour. Two rounds are shorter than the time after which a list is too old to decide from: one may be
+    // under way while the clock is put forward.
+    for _ in 0..45 {
+        scene.pass_seconds(30);
+        scene.lists(&controller).await?;
+    }
+    assert_eq!(written().await?, before);
+    controller.stop().await;
+    Ok(())
+}

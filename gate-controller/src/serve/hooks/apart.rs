@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::time::sleep;
 
 use crate::cluster::key::ObjectKey;
 
@@ -39,10 +38,10 @@ impl Apart {
         (self.wake)(access);
         let (all, access) = (Arc::clone(self), access.clone());
         tokio::spawn(async move {
-            sleep(APART).await;
+            pause().await;
             while all.is_wanted_again(&access) {
                 (all.wake)(&access);
-                sleep(APART).await;
+                pause().await;
             }
         });
     }
@@ -60,4 +59,12 @@ impl Apart {
             }
         }
     }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "a pause between two wakes, not a wait for an instant"
+)]
+async fn pause() {
+    tokio::time::sleep(APART).await;
 }

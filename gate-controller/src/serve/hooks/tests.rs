@@ -169,6 +169,7 @@ async fn what_is_signed_wakes_its_access_and_does_nothing_else() {
 
 /// Somebody who has heard one can send it again, and a push may lead to many. None is lost.
 #[tokio::test(start_paused = true)]
+#[allow(clippy::disallowed_methods, reason = "time is paused")]
 async fn what_is_sent_again_wakes_again_once_a_second() {
     let scene = Scene::new();
     for _ in 0..5 {
