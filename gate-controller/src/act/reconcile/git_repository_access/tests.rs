@@ -15,10 +15,12 @@ use sluice_core::delivery::promotion_strategy::evidence::{Evidence, Question, Si
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::git_repository_access::GitRepositoryAccessStatus;
 use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
+use sluice_forges::Urgency;
 use tokio::time::timeout;
 use tower::service_fn;
 
 use super::concerns_us;
+use super::readings::urgency;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome, Reconciled};
 use crate::act::shard::Shard;
@@ -26,6 +28,7 @@ use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen;
 use crate::observe::clock::SetClock;
+use crate::observe::repositories::Begun;
 
 mod reading;
 
@@ -254,6 +257,17 @@ async fn a_question_that_fails_is_told_to_those_who_ask() {
     let why = "there is no Secret apps/git-token".to_owned();
     assert_eq!(seen.answer(&question), Sight::Failed(why));
     assert_eq!(scene.reason().as_deref(), Some("SecretNotUsable"));
+}
+
+#[test]
+fn what_nobody_knows_is_asked_like_a_merge() {
+    for (are_needed, expected) in [(true, Urgency::Merge), (false, Urgency::Other)] {
+        let begun = Begun {
+            are_needed,
+            ..Begun::default()
+        };
+        assert_eq!(urgency(&begun), expected);
+    }
 }
 
 #[tokio::test]
