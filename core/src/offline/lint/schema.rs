@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
+use kube::CustomResourceExt;
 use regex::bytes::RegexBuilder;
 use serde_json::Value;
 use sluice_crds::gatekeeper::Window;
@@ -16,11 +17,8 @@ use crate::text::refusal::Refusal;
 use crate::time::duration;
 
 /// The schema of a kind of ours, without its status.
-pub(super) fn of_kind(kind: &str) -> JSONSchemaProps {
-    let definition = sluice_crds::all()
-        .into_iter()
-        .find(|crd| crd.spec.names.kind == kind);
-    let version = definition.and_then(|crd| crd.spec.versions.into_iter().next());
+pub(super) fn of<K: CustomResourceExt>() -> JSONSchemaProps {
+    let version = K::crd().spec.versions.into_iter().next();
     let schema = version.and_then(|version| version.schema?.open_api_v3_schema);
     let mut schema = schema.unwrap_or_default();
     schema.properties.get_or_insert_default().remove("status");
