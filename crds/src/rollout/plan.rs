@@ -75,7 +75,7 @@ pub struct RolloutPlan {
     )]
     pub rollout_webhooks: Vec<RolloutWebhook>,
 
-    /// What has to be measured after every batch, besides its own metrics.
+    /// What has to be measured after every batch, in addition to its own metrics.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 8))]
     #[x_kube(
@@ -145,7 +145,7 @@ pub struct RolloutBatch {
     )]
     pub canary_metric: Vec<CanaryMetric>,
 
-    /// The gates that this batch has to pass besides those of the Rollout.
+    /// The gates that this batch has to pass in addition to those of the Rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gates: Option<GateSet>,
 }
@@ -183,7 +183,7 @@ pub struct RolloutWebhook {
     #[schemars(length(max = 16), inner(range(min = 100, max = 599)))]
     pub expected_status: Vec<i32>,
 
-    /// What is sent besides: at most 16 texts.
+    /// What else is sent: at most 16 texts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
         "maxProperties" = 16,

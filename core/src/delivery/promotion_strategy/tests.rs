@@ -245,6 +245,15 @@ impl Play {
         report
     }
 
+    /// A second commit may be merged into the first environment, and nothing has been ordered.
+    fn propose_second(&mut self) {
+        self.hydrate("v2");
+        for _ in 0..8 {
+            self.look();
+        }
+        self.forge();
+    }
+
     /// Looks, with the forge between, until nothing changes.
     fn settle(&mut self) {
         for _ in 0..60 {

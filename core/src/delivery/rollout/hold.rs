@@ -1,7 +1,7 @@
 //! The deadline of a run: an instant in the status.
 //!
-//! What comes in: the deadline so far, and what has happened. What goes out: the deadline now. Progress sets
-//! it anew. While the run is held it stands still: when the hold ends, it moves by the length of the hold. No
+//! What comes in: the deadline so far, and what has happened. What goes out: the deadline now. Progress
+//! sets it again. While the run is held it stands still: when the hold ends, it moves by the length of the hold. No
 //! timer is in memory, so that a restart changes nothing of it.
 
 use jiff::{SignedDuration, Timestamp};
@@ -20,7 +20,7 @@ pub struct Deadline {
 
 impl Deadline {
     /// That of a run that has made progress at `now`, and may go on for so long without any.
-    pub fn anew(now: Timestamp, patience: SignedDuration) -> Self {
+    pub fn new(now: Timestamp, patience: SignedDuration) -> Self {
         Self {
             at: later(now, patience),
             held_since: None,
@@ -67,7 +67,7 @@ mod tests {
     }
 
     fn ten() -> Deadline {
-        Deadline::anew(at(0), SignedDuration::from_mins(10))
+        Deadline::new(at(0), SignedDuration::from_mins(10))
     }
 
     fn given(minutes: i64) -> Now {
@@ -78,7 +78,7 @@ mod tests {
     fn it_passes_without_progress() {
         assert!(!ten().has_passed(given(9)));
         assert!(ten().has_passed(given(10)));
-        let later = Deadline::anew(at(9), SignedDuration::from_mins(10));
+        let later = Deadline::new(at(9), SignedDuration::from_mins(10));
         assert!(!later.has_passed(given(18)));
     }
 

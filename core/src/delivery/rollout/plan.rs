@@ -65,7 +65,7 @@ pub struct Plan {
     batches: Vec<Batch>,
 }
 
-/// What a batch has of its own besides its size.
+/// What a batch has of its own in addition to its size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// How many of the pods that are to be available need not be.
@@ -74,7 +74,7 @@ pub struct Batch {
     pub hooks: Vec<Hook>,
     /// Its metrics.
     pub metrics: Vec<Metric>,
-    /// Its gates, besides those of every batch.
+    /// Its gates, in addition to those of every batch.
     pub gates: Option<GateSet>,
 }
 
@@ -99,7 +99,7 @@ pub struct Hook {
     pub method: Method,
     /// The answers that let the rollout go on.
     pub expected: Expected,
-    /// What is sent besides.
+    /// What else is sent.
     pub metadata: Vec<(String, String)>,
     /// How long one answer may take.
     pub timeout: SignedDuration,

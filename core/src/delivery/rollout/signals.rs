@@ -19,7 +19,7 @@ pub enum Signal {
     /// Somebody else writes to a workload, or has claimed it. While a Rollout is deleted, also: the kind of a
     /// workload is not served any more.
     Contested,
-    /// There is a mistake that only another spec mends, or a hook has said no.
+    /// There is a mistake that only another spec fixes, or a hook has said no.
     Refused,
     /// `paused`.
     Paused,

@@ -9,11 +9,7 @@ fn listed(seconds: i64) -> Play {
     let mut play = Play::new();
     play.all_healthy();
     play.settle();
-    play.hydrate("v2");
-    for _ in 0..8 {
-        play.look();
-    }
-    play.forge();
+    play.propose_second();
     play.list_age = SignedDuration::from_secs(seconds);
     play
 }
@@ -94,11 +90,7 @@ fn what_has_to_be_taken_back_does_not_wait_for_a_list() {
     });
     play.all_healthy();
     play.settle();
-    play.hydrate("v2");
-    for _ in 0..8 {
-        play.look();
-    }
-    play.forge();
+    play.propose_second();
     play.forge_works = false;
     let gate = |play: &Play| play.environment("env/test").gate;
     play.list_age = SignedDuration::from_mins(30);

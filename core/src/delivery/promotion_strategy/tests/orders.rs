@@ -15,11 +15,7 @@ fn ordered() -> Play {
     });
     play.all_healthy();
     play.settle();
-    play.hydrate("v2");
-    for _ in 0..8 {
-        play.look();
-    }
-    play.forge();
+    play.propose_second();
     play.forge_works = false;
     play.settle();
     assert_eq!(play.state("env/dev"), EnvironmentState::Merging);
@@ -101,11 +97,7 @@ fn a_decision_that_could_not_be_recorded_merges_nothing() {
     let mut play = Play::new();
     play.all_healthy();
     play.settle();
-    play.hydrate("v2");
-    for _ in 0..8 {
-        play.look();
-    }
-    play.forge();
+    play.propose_second();
     let considered = consider(play.given());
     let mut told: Vec<_> = considered
         .asked()

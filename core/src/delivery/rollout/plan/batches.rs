@@ -103,7 +103,7 @@ fn partition(plan: &RolloutPlan, mistakes: &mut Vec<Refusal>) -> Option<usize> {
     read
 }
 
-/// What a batch has of its own besides its size.
+/// What a batch has of its own in addition to its size.
 fn batch(place: usize, batch: &RolloutBatch, mistakes: &mut Vec<Refusal>) -> Option<Batch> {
     let RolloutBatch {
         replicas: _,

@@ -22,7 +22,7 @@ const SHORTEST_TIMEOUT: SignedDuration = SignedDuration::from_millis(1);
 /// For how long at least, and at most, a value has to be within its range.
 const INTERVALS: (SignedDuration, SignedDuration) =
     (SignedDuration::from_secs(5), SignedDuration::from_hours(24));
-/// The most texts that a hook sends besides, and the most characters of each.
+/// The most texts that a user has a hook send, and the most characters of each.
 const MOST_TEXTS: (usize, usize) = (16, 256);
 /// The most answers that a hook may expect.
 const MOST_ANSWERS: usize = 16;

@@ -234,7 +234,7 @@ proptest! {
         }
     }
 
-    /// A Rollout that is deleted comes to its end from everywhere, unless something is stale or waited for.
+    /// A Rollout that is deleted ends from every state, unless something is stale or waited for.
     #[test]
     fn what_is_deleted_comes_to_its_end(
         state in prop::sample::select(State::ALL.to_vec()),
