@@ -15,7 +15,7 @@ use sluice_tests::controller::InProcess;
 use sluice_tests::rights::rule;
 use sluice_tests::{Writes, poll, shared};
 
-use super::stage::{RETRIED, Stage, at};
+use super::stage::{DEADLINE, Stage, at};
 
 /// Whom a controller with few rights acts as.
 const USER: &str = "alice";
@@ -109,7 +109,7 @@ spec: {{gatekeepers: [{{name: {name}}}]}}
         what: &str,
         check: impl Fn(&CalendarStatus) -> bool,
     ) -> Result<CalendarStatus> {
-        poll(RETRIED, what, async || {
+        poll(DEADLINE, what, async || {
             let status = self.gatekeepers().get(name).await?.status;
             let evidence = status
                 .context("no status")?

@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use axum::Router;
@@ -18,22 +17,18 @@ use axum::serve::Listener;
 use futures::stream;
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use sluice_tests::poll;
+use sluice_tests::{DEADLINE, poll};
 use tempfile::TempPath;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::answers::Https;
-use super::stage::DEADLINE;
 use flow::{Flow, broken};
 
 mod flow;
 
 /// No request of a controller is as long as this.
 const LONGEST: usize = 1 << 20;
-
-/// Until a controller, and the servers that it works with, have got to a certain request.
-const LONG: Duration = Duration::from_secs(60);
 
 /// What belongs to a request and goes on with it. The client of the line has credentials where the
 /// request has none.
@@ -229,7 +224,7 @@ impl Proxy {
 
     /// Waits until nothing goes through any more.
     pub async fn stands_still(&self) -> Result<()> {
-        poll(LONG, "the standstill", async || {
+        poll(DEADLINE, "the standstill", async || {
             ensure!(self.line.flow.is_still(), "the request has not come");
             Ok(())
         })

@@ -7,7 +7,7 @@ use sluice_tests::Cluster;
 use sluice_tests::controller::InProcess;
 use sluice_tests::stage;
 
-pub use sluice_tests::stage::{DEADLINE, LAST, OFFICE_HOURS, RETRIED, at, gate, message, soon};
+pub use sluice_tests::stage::{DEADLINE, LAST, OFFICE_HOURS, at, gate, message, soon};
 
 /// A namespace of one's own and a clock to set.
 pub struct Stage(stage::Stage);

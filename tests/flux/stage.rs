@@ -2,7 +2,6 @@
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -10,11 +9,9 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
+pub use sluice_tests::DEADLINE;
 use sluice_tests::flux::{BRANCH, Bucket, Charts, Git, Pushed, World, world};
 use sluice_tests::{Writes, poll, stage};
-
-/// Until Flux has done what it should: it takes a second or two on an idle machine.
-pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Noon on a Friday.
 pub const NOW: &str = "2026-11-20T12:00:00Z";

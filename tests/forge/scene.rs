@@ -3,8 +3,6 @@
 //! What comes in: a name that no other test has. What goes out: a [`Forge`] for that user, and what other
 //! people do meanwhile.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::Value;
@@ -14,12 +12,10 @@ use sluice_forges::{
     Access, Act, Address, Branch, Change, ChangedFile, Committed, FilePath, Forge, ForgeError,
     MergeMethod, NewPull, Provider, Pull, PullState, Sha, Trouble, Undone, Way,
 };
+pub(crate) use sluice_tests::DEADLINE;
 use sluice_tests::gitea::{Gitea, OWNER, gitea};
 use sluice_tests::poll;
 use tokio::time::Instant;
-
-/// Until a forge has done what it does by itself.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The file that tests change.
 pub(crate) const FILE: &str = "apps/prod.yaml";

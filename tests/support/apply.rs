@@ -20,10 +20,8 @@ use kube::runtime::wait::Condition;
 use kube::{Client, ResourceExt};
 use parking_lot::Mutex;
 
+use crate::poll::DEADLINE;
 use crate::poll::poll;
-
-/// How long a new kind may take until it is served.
-const ESTABLISH_DEADLINE: Duration = Duration::from_secs(30);
 
 /// The field manager, unless another is asked for.
 const FIELD_MANAGER: &str = "sluice-apply";
@@ -168,17 +166,13 @@ impl Applier {
 
     async fn wait_until_established(&self, name: &str) -> Result<()> {
         let api: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-        poll(
-            ESTABLISH_DEADLINE,
-            "the definition to be established",
-            async || {
-                let definition = api.get(name).await?;
-                let established = is_crd_established().matches_object(Some(&definition));
-                let conditions = definition.status.and_then(|status| status.conditions);
-                ensure!(established, "its conditions are {conditions:?}");
-                Ok(())
-            },
-        )
+        poll(DEADLINE, "the definition to be established", async || {
+            let definition = api.get(name).await?;
+            let established = is_crd_established().matches_object(Some(&definition));
+            let conditions = definition.status.and_then(|status| status.conditions);
+            ensure!(established, "its conditions are {conditions:?}");
+            Ok(())
+        })
         .await
     }
 }

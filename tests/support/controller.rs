@@ -8,7 +8,6 @@ mod process;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -24,9 +23,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub use process::Process;
 
 use crate::poll;
-
-/// Until a look has ended: no request takes longer.
-const REST_DEADLINE: Duration = Duration::from_secs(30);
+use crate::poll::DEADLINE;
 
 /// The flags of a controller that keeps one namespace and listens on any free port.
 #[must_use]
@@ -109,7 +106,7 @@ impl InProcess {
     ///
     /// If it does not come to rest.
     pub async fn rests(&self) -> Result<()> {
-        poll(REST_DEADLINE, "the look under way to end", async || {
+        poll(DEADLINE, "the look under way to end", async || {
             ensure!(!self.controller.looking(), "it is looking at something");
             Ok::<_, anyhow::Error>(())
         })

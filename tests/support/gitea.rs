@@ -11,7 +11,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use base64::prelude::{BASE64_STANDARD, Engine};
@@ -24,9 +23,9 @@ use tokio::sync::OnceCell;
 use crate::control_plane::{Workspace, free_port};
 use crate::controller::Process;
 use crate::identity::Identity;
+use crate::poll::DEADLINE;
 use crate::progress::{Progress, Stderr};
 use crate::tools;
-
 pub use bot::{Bot, SCOPES};
 
 /// The program, and the folder in `control-plane/` that pins it.
@@ -45,8 +44,6 @@ const SHORT_PAGE: u32 = 3;
 /// As many as Gitea has by itself.
 pub const USUAL_PAGE: u32 = 50;
 
-/// Until it answers.
-const DEADLINE: Duration = Duration::from_secs(60);
 /// How often a start is tried when other processes took a port that was free a moment ago.
 const ATTEMPTS: usize = 3;
 

@@ -3,8 +3,6 @@
 //! What comes in: a release, and what is to be there before it. What goes out: a control plane whose
 //! policies judge and whose roles are aggregated.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, anyhow, ensure};
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::ClusterRole;
@@ -18,15 +16,13 @@ use crate::apply::{Applier, Document};
 use crate::cluster::Cluster;
 use crate::control_plane::{Binaries, ControlPlane, Options};
 use crate::helm::{Helm, Release};
+use crate::poll::DEADLINE;
 use crate::poll::poll;
 use crate::progress::Stderr;
 use crate::writes::Writes;
 
 /// The user name of the controller where the chart is installed with its default values.
 pub const CONTROLLER: &str = "system:serviceaccount:sluice-system:gate-controller";
-
-/// Until what was applied is in effect.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The chart with its default values, on a server that the tests of this process share. It knows
 /// the users `alice` and `bob`, who have no rights until a test grants some.

@@ -48,6 +48,6 @@ pub use apply::Applier;
 pub use cluster::Cluster;
 pub use control_plane::{ASSETS_VARIABLE, Binaries, ControlPlane, Options, User, Workspace};
 pub use namespace::{Namespace, TEST_LABEL};
-pub use poll::poll;
+pub use poll::{DEADLINE, poll};
 pub use shared::{KUBECONFIG_VARIABLE, USERS, alone, second, shared};
 pub use writes::Writes;

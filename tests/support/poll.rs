@@ -12,6 +12,10 @@ use tokio::time::Instant;
 /// Between two looks. Short beside anything a server does, long beside the cost of a request.
 const INTERVAL: Duration = Duration::from_millis(25);
 
+/// How long something is waited for that a server does in its own time: far longer than it takes, also where
+/// the machine has a lot to do. A test that passes never waits for it.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+
 /// Runs `check` until it succeeds, at most for `deadline`. An error of `check` means "not yet"
 /// and tells what was seen.
 ///

@@ -14,7 +14,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use http::Request;
@@ -29,6 +28,7 @@ pub use access::{Access, PASSWORD, USER};
 use crate::control_plane::processes::Workspace;
 use crate::controller::Process;
 use crate::identity::Identity;
+use crate::poll::DEADLINE;
 use crate::poll::poll;
 use crate::progress::Progress;
 use crate::tools;
@@ -39,9 +39,6 @@ const MODULE: &str = "prometheus";
 
 /// The file of the gauges, in the folder that it runs in.
 const RULES: &str = "rules.yml";
-
-/// Until a server that has started answers, or knows what was set.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The programs of Prometheus, 2.42 or newer.
 #[derive(Clone, Debug)]

@@ -28,16 +28,11 @@ use crate::status;
 
 mod settling;
 
+pub use crate::poll::DEADLINE;
 pub use settling::LAST;
-
-/// Until a controller has written what it should: it takes milliseconds on an idle machine.
-pub const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The pauses between retries of a controller that a test runs in real time: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
-
-/// Within which a watch that was refused is tried again: half a minute, up to doubled by jitter.
-pub const RETRIED: Duration = Duration::from_secs(90);
 
 /// By how many seconds an instant is ahead that a controller has to be ready for: enough on an idle
 /// machine, and if it is not, more.

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -17,13 +16,11 @@ use sluice_crds::{Gate, State};
 use sluice_tests::helm::Release;
 use sluice_tests::installation::start;
 use sluice_tests::programs::Program;
-use sluice_tests::{Applier, Cluster, Writes, poll};
+use sluice_tests::{Applier, Cluster, DEADLINE, Writes, poll};
 
 use super::CONTROLLER;
 use crate::answers::Server;
 use crate::kinds::{kept, secret};
-
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A flag's end, instead of the pod's own ports.
 const NOWHERE: &str = "-addr=127.0.0.1:0";

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use futures::TryStreamExt;
@@ -29,14 +28,12 @@ use sluice_crds::{
 use sluice_tests::apply::{self, Document};
 use sluice_tests::helm::{Helm, Release};
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Namespace, Writes, poll};
+use sluice_tests::{DEADLINE, Namespace, Writes, poll};
 
 use super::{CONTROLLER, installed};
 
 /// The Lease of a controller that has all shards.
 const LEASE: &str = "gate-controller";
-/// Until a binding is in effect.
-const DEADLINE: Duration = Duration::from_secs(30);
 
 fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
     Ok(serde_json::from_value(value)?)

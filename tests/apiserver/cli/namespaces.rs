@@ -6,7 +6,7 @@ use serde_json::json;
 use sluice_crds::State;
 use sluice_tests::{Applier, Namespace, Writes};
 
-use super::{GATES, run, says};
+use super::{GATES, Going, run, says};
 use crate::stage::Stage;
 
 /// A gate named `crossing` that names the open gatekeeper of another namespace.
@@ -39,8 +39,9 @@ async fn what_the_controller_forbids_is_forbidden_here_too() -> Result<()> {
         platform.name()
     );
     says(&stage, "admin", &["check", "crossing"], 1, &words).await?;
-    let wait = ["wait", "crossing", "--timeout", "300ms"];
-    says(&stage, "admin", &wait, 1, &words).await?;
+    let mut waiting = Going::start(&stage, "admin", &["wait", "crossing"])?;
+    let first = waiting.line().await?;
+    ensure!(first == format!("waiting: {words}"), "{first}");
     let why = ["why", "crossing"];
     says(
         &stage,

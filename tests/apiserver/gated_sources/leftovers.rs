@@ -7,7 +7,7 @@ use jiff::ToSpan;
 use sluice_tests::poll;
 
 use super::scene::Scene;
-use crate::stage::RETRIED;
+use crate::stage::DEADLINE;
 
 /// What `abc` comes to by sha256 (FIPS 180-2, appendix B.1).
 const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
@@ -28,7 +28,7 @@ async fn copies_that_belong_to_nobody_go() -> Result<()> {
     settings.storage_path = Some(folder.path().to_owned());
     settings.storage_addr = "127.0.0.1:0".parse().map_err(anyhow::Error::msg)?;
     let _controller = stage.start_with(settings).await?;
-    poll(RETRIED, "the copy to go", async || {
+    poll(DEADLINE, "the copy to go", async || {
         // From whenever it became known, a minute passes.
         stage.clock().set(stage.now() + 2.minutes());
         ensure!(!copy.exists(), "it is there");

@@ -16,7 +16,7 @@ use sluice_tests::progress::Stderr;
 use sluice_tests::rights::rule;
 use sluice_tests::{TEST_LABEL, Writes};
 
-use crate::stage::{DEADLINE, RETRIED, Stage};
+use crate::stage::{DEADLINE, Stage};
 
 pub const GIT: FluxKind = FluxKind::Source(SourceKind::GitRepository);
 
@@ -150,7 +150,7 @@ impl Scene {
     /// Waits until a condition says this. What depends on a watch that is tried again takes longer.
     pub async fn until(&self, type_: &str, status: &str, reason: &str) -> Result<GatedSource> {
         poll(
-            RETRIED,
+            DEADLINE,
             &format!("{type_}={status} because of {reason}"),
             async || {
                 let object = self.get().await?;

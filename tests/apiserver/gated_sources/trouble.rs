@@ -9,7 +9,7 @@ use sluice_tests::rights::rule;
 use sluice_tests::{Writes, poll};
 
 use super::scene::{Scene, commit, message};
-use crate::stage::RETRIED;
+use crate::stage::DEADLINE;
 
 /// Everything that a controller of one namespace needs there, but GitRepositories.
 fn rules() -> Vec<Value> {
@@ -86,7 +86,7 @@ async fn a_kind_that_may_not_be_listed_is_told_until_it_may() -> Result<()> {
     let missing = "list and watch on gitrepositories in group `source.toolkit.fluxcd.io`";
     ensure!(said.contains(missing), "{said}");
     let all: Api<GatedSource> = Api::namespaced(stage.client(), stage.namespace());
-    poll(RETRIED, "what selects them to say so", async || {
+    poll(DEADLINE, "what selects them to say so", async || {
         let freeze = all.get("freeze").await?;
         let said = message(&freeze, "Ready");
         ensure!(said.contains("GitRepository with tier=front"), "{said}");
@@ -129,7 +129,7 @@ async fn a_store_that_cannot_be_used_is_told_and_holds_nobody() -> Result<()> {
     );
     let all: Api<GatedSource> = Api::namespaced(scene.stage.client(), scene.stage.namespace());
     poll(
-        RETRIED,
+        DEADLINE,
         "it to be held until its child is gone",
         async || {
             let finalizers = all.get("app").await?.finalizers().to_vec();
@@ -139,7 +139,7 @@ async fn a_store_that_cannot_be_used_is_told_and_holds_nobody() -> Result<()> {
     )
     .await?;
     all.remove("app").await?;
-    poll(RETRIED, "it to go", async || {
+    poll(DEADLINE, "it to go", async || {
         ensure!(all.get_opt("app").await?.is_none(), "it is there");
         Ok(())
     })

@@ -6,7 +6,7 @@ use jiff::{Timestamp, ToSpan};
 use sluice_crds::{Gate, GateSpec, State};
 use sluice_tests::{Options, Writes, alone, poll};
 
-use crate::stage::{DEADLINE, RETRIED, Stage};
+use crate::stage::{DEADLINE, Stage};
 
 #[tokio::test]
 async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back() -> Result<()> {
@@ -26,7 +26,7 @@ async fn what_fell_due_while_the_api_server_was_away_is_written_when_it_is_back(
     // The server has forgotten all changes before its start, and the watches go on.
     let fresh = Gate::new("fresh", GateSpec::default());
     stage.gates().add(&fresh).await?;
-    poll(RETRIED, "the watches to go on", async || {
+    poll(DEADLINE, "the watches to go on", async || {
         let status = stage.gates().get("fresh").await?.status;
         ensure!(status.is_some(), "no status");
         Ok::<_, anyhow::Error>(())

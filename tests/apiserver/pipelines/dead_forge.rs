@@ -26,7 +26,7 @@ async fn at_the_end_of(line: &Line, shop: &Shop) -> Result<()> {
         let name = format!("dead-{number}");
         shop.create_at(&name, line.server()).await?;
     }
-    poll(DEADLINE * 3, "the first runs to be completed", async || {
+    poll(DEADLINE, "the first runs to be completed", async || {
         let all = shop.pipelines().list(&ListParams::default()).await?;
         let is_completed = |run: &sluice_crds::pipeline::Run| run.completed_at.is_some();
         let runs = all.iter().filter_map(|it| it.status.as_ref()?.run.as_ref());

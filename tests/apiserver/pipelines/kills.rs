@@ -5,8 +5,6 @@
 //! checked first, so that a row is about that instant and no other. Then it is started again, or another
 //! replica leads.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use kube::{Api, Client, Config};
@@ -17,7 +15,7 @@ use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::Inbox;
 use sluice_tests::gitea::{BRANCH, gitea};
-use sluice_tests::poll;
+use sluice_tests::{DEADLINE, poll};
 
 use super::reports::Told;
 use super::shop::{Shop, state};
@@ -25,9 +23,6 @@ use super::{PROD, admitted, put, says};
 use crate::clusters::scene::Scene;
 use crate::keeper::{Keeper, Next, Point, after, before};
 use crate::proxy::Proxy;
-
-/// Until the forge has done what it is asked for.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The steps of a promotion by a pull request that the controller merges.
 const STEPS: [&str; 8] = [

@@ -210,6 +210,6 @@ async fn other_namespaces_are_unknown_until_they_allow_it() -> Result<()> {
     // Now the other cluster is asked, which has no such app.
     let asked =
         |status: &PipelineStatus| says(status, "dev", "HelmRelease") && says(status, PROD, beyond);
-    status::until(&api, "web", DEADLINE * 3, "the cluster to be asked", asked).await?;
+    status::until(&api, "web", DEADLINE, "the cluster to be asked", asked).await?;
     Ok(())
 }

@@ -14,14 +14,12 @@ use sluice_crds::{Gate, Pipeline, PipelineStatus, PullRequest};
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess, Process};
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
-use sluice_tests::{Applier, conformance, poll, shared, status};
+use sluice_tests::{Applier, DEADLINE, conformance, poll, shared, status};
 
 use super::told::events_on;
 use crate::clusters::scene::Scene;
 use crate::proxy::Proxy;
 
-/// Until the controller and the forge have done what they do by themselves: the forge is asked once a minute.
-const DEADLINE: Duration = Duration::from_secs(120);
 /// After this the forge is asked again: once a minute.
 const ROUND: Duration = Duration::from_secs(61);
 /// The pipeline, the environment that is promoted to, and the file that says what it runs.

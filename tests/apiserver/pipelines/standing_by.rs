@@ -1,8 +1,6 @@
 //! Replicas that decide nothing about a pipeline: they watch nothing on other clusters. One that takes over
 //! decides after its own first lists.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use kube::Api;
 use serde_json::json;
@@ -10,14 +8,11 @@ use sluice_crds::pipeline::EnvironmentState;
 use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::controller::Process;
 use sluice_tests::line::Line;
-use sluice_tests::{shared, status};
+use sluice_tests::{DEADLINE, shared, status};
 
 use super::{admitted, put, says};
 use crate::clusters::scene::Scene;
 use crate::replicas::{is_ready, leads};
-
-/// Until a request to a cluster that does not answer is given up, and until it is made again.
-const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A leader that is not given up by itself, however slow the machine is.
 const ELECTED: [&str; 4] = [

@@ -1,7 +1,5 @@
 //! A namespace with a gate in it, and people with rights.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -13,9 +11,7 @@ use sluice_crds::{Gate, GateSpec};
 use sluice_tests::{Cluster, Namespace, Writes, poll, rights};
 
 pub use crate::chart::{CONTROLLER, installed};
-
-/// Until a binding is in effect, or Kubernetes has cleaned up.
-pub const DEADLINE: Duration = Duration::from_secs(30);
+pub use sluice_tests::DEADLINE;
 
 /// The gate of every scene.
 pub const GATE: &str = "production";

@@ -28,11 +28,10 @@ use sluice_tests::{conformance, poll, status};
 use crate::pipelines::shop::state;
 use crate::proxy::Proxy;
 use crate::stage::Stage;
+pub use sluice_tests::DEADLINE;
 
 mod people;
 
-/// Until the controller and the forge have done what they do by themselves.
-pub const DEADLINE: Duration = Duration::from_secs(90);
 /// After this the branches are listed again.
 const ROUND: Duration = Duration::from_secs(11);
 /// At each look, where time passes faster: ten seconds in one. An order, which lasts a minute, does not end

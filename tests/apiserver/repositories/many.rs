@@ -13,15 +13,13 @@ use kube::api::ListParams;
 use serde_json::json;
 use sluice_crds::PromotionStrategy;
 use sluice_tests::gitea::{OWNER, gitea};
-use sluice_tests::{Writes, poll};
+use sluice_tests::{DEADLINE, Writes, poll};
 
 use crate::proxy::Proxy;
-use crate::stage::{DEADLINE, Stage};
+use crate::stage::Stage;
 
 const NAME: &str = "many";
 const MANY: usize = 500;
-/// Until a controller has looked at all of them.
-const LONG: std::time::Duration = DEADLINE.saturating_mul(6);
 
 /// A strategy with a branch of its own.
 fn strategy(number: usize) -> Result<PromotionStrategy> {
@@ -95,7 +93,7 @@ async fn one_list_does_for_five_hundred_strategies_and_none_for_who_stands_by() 
     assert_eq!(lists(), 0);
 
     leases.remove("gate-controller").await?;
-    poll(LONG, "all strategies to be told", async || {
+    poll(DEADLINE, "all strategies to be told", async || {
         pass(&stage, SignedDuration::from_millis(100));
         let all = strategies.list(&ListParams::default()).await?;
         let is_told = |it: &&PromotionStrategy| {

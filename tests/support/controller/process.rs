@@ -15,11 +15,9 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::control_plane::processes::{Server, Workspace};
+use crate::poll::DEADLINE;
 use crate::poll::poll;
 use crate::programs::Program;
-
-/// Until a process has started, or ended.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A process of its own. Dropped, it is killed.
 pub struct Process {

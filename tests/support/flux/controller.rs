@@ -7,7 +7,6 @@ use std::fmt::{self, Display};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tempfile::TempPath;
@@ -16,9 +15,7 @@ use tokio::sync::Mutex;
 
 use super::{NAMESPACE, Reach};
 use crate::controller::Process;
-
-/// Until a controller is ready: it takes about a second on two idle cores.
-const DEADLINE: Duration = Duration::from_secs(60);
+use crate::poll::DEADLINE;
 
 /// The flags of a controller, and where it listens besides.
 pub(super) struct Flags {

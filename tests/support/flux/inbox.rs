@@ -3,7 +3,6 @@
 //! What comes in: what a Provider of type `generic` posts. What goes out: the events, as they came.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use axum::Router;
@@ -14,11 +13,9 @@ use axum::routing::post;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::poll::DEADLINE;
 use crate::poll::poll;
 use crate::serve::Serving;
-
-/// Until an event has come through the controllers.
-const DEADLINE: Duration = Duration::from_secs(30);
 
 type Events = Arc<Mutex<Vec<Value>>>;
 

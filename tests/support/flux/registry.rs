@@ -7,7 +7,6 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -20,14 +19,12 @@ use sha2::{Digest, Sha256};
 use super::archive::pack;
 use crate::control_plane::Workspace;
 use crate::controller::Process;
+use crate::poll::DEADLINE;
 use crate::progress::Progress;
 use crate::tools;
 
 /// The program, and the folder in `control-plane/` that pins it.
 const REGISTRY: &str = "registry";
-
-/// Until it listens.
-const DEADLINE: Duration = Duration::from_secs(20);
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.cncf.flux.config.v1+json";

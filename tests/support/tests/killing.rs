@@ -4,13 +4,10 @@ use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use anyhow::ensure;
 use serde::Deserialize;
-use sluice_tests::poll;
-
-const DEADLINE: Duration = Duration::from_secs(20);
+use sluice_tests::{DEADLINE, poll};
 
 #[derive(Deserialize)]
 struct Place {

@@ -1,7 +1,6 @@
 //! Starting, stopping, and what the servers can do in between.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace as NamespaceObject};
@@ -9,10 +8,8 @@ use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client};
 use sluice_tests::progress::Stderr;
 use sluice_tests::{
-    Applier, Binaries, ControlPlane, Namespace, Options, User, Writes, poll, shared,
+    Applier, Binaries, ControlPlane, DEADLINE, Namespace, Options, User, Writes, poll, shared,
 };
-
-const DEADLINE: Duration = Duration::from_secs(30);
 
 async fn start(options: Options) -> ControlPlane {
     let binaries = Binaries::ensure(&Stderr::new()).unwrap();
