@@ -21,7 +21,7 @@ use super::stage::{DEADLINE, Stage, at};
 const USER: &str = "alice";
 /// How long a gate may take that has nothing to do with any calendar: far more than it does, far
 /// less than a controller that is busy for good.
-const PROMPT: Duration = Duration::from_secs(5);
+const PROMPT: Duration = Duration::from_secs(30);
 
 /// One day.
 const CHRISTMAS: &str = "BEGIN:VEVENT\nUID:1\nSUMMARY:Christmas\n\

@@ -26,9 +26,9 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, ResourceExt};
-use sluice_tests::apply;
 use sluice_tests::helm::{Helm, Release, chart};
 use sluice_tests::progress::Stderr;
+use sluice_tests::{DEADLINE, apply, poll};
 
 /// What an installation with default values consists of.
 #[test]
@@ -112,8 +112,7 @@ async fn the_policies_have_no_warnings() -> Result<()> {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client);
     let children = gate_controller::observe::identity::CHILDREN;
     for name in (gate_controller::observe::identity::POLICIES.into_iter()).chain(children) {
-        let deadline = std::time::Duration::from_secs(30);
-        let warnings = sluice_tests::poll(deadline, "the policy to be checked", async || {
+        let warnings = poll(DEADLINE, "the policy to be checked", async || {
             let status = policies.get(name).await?.status;
             let checked = status.and_then(|status| status.type_checking);
             let checked = checked.context("not checked yet")?;

@@ -16,7 +16,6 @@ mod voting;
 mod waiting;
 
 use std::process::Stdio;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use sluice_crds::State;
@@ -90,7 +89,7 @@ impl Going {
 /// Runs it to its end.
 async fn run(stage: &Stage, user: &str, arguments: &[&str]) -> Result<Ran> {
     let (_kubeconfig, mut command) = command(stage, user, arguments)?;
-    let output = tokio::time::timeout(Duration::from_secs(60), command.output()).await??;
+    let output = tokio::time::timeout(DEADLINE, command.output()).await??;
     Ok(Ran {
         code: output.status.code(),
         out: String::from_utf8(output.stdout)?,

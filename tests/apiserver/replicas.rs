@@ -1,10 +1,9 @@
 //! Several replicas, of which one writes: the one that holds the Lease.
 
-use std::time::{Duration, Instant};
-
 use anyhow::{Context, Result, ensure};
 use axum::http::{Method, StatusCode};
-use k8s_openapi::api::coordination::v1::Lease;
+use jiff::SignedDuration;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
 use serde_json::{Value, json};
 use sluice_crds::{Setting, State};
@@ -22,6 +21,9 @@ pub const SHORT: [&str; 4] = [
     "--leader-election-renew-deadline=5s",
     "--leader-election-retry-period=500ms",
 ];
+
+/// The first of them.
+const LEASE: SignedDuration = SignedDuration::from_secs(6);
 
 pub async fn replica(stage: &Stage, name: &str, flags: &[&str]) -> Result<Process> {
     let process = Process::start(stage.cluster().kubeconfig(), stage.namespace(), name, flags);
@@ -80,10 +82,14 @@ async fn create(stage: &Stage, name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn holder(stage: &Stage) -> Result<Option<String>> {
+async fn lease(stage: &Stage) -> Result<LeaseSpec> {
     let leases: Api<Lease> = Api::namespaced(stage.client(), stage.namespace());
     let lease = leases.get("gate-controller").await?;
-    Ok(lease.spec.context("no spec")?.holder_identity)
+    lease.spec.context("no spec")
+}
+
+async fn holder(stage: &Stage) -> Result<Option<String>> {
+    Ok(lease(stage).await?.holder_identity)
 }
 
 #[tokio::test]
@@ -98,13 +104,14 @@ async fn another_replica_takes_over_when_the_leader_is_killed() -> Result<()> {
 
     // Changed while nobody leads.
     one.kill().await?;
-    let killed = Instant::now();
+    let renewed = lease(&stage).await?.renew_time.context("not renewed")?;
     let close = json!({"spec": {"default": "closed"}});
     let gates = stage.gates();
     gates.merge("first", &close).await?;
     leads(&two, true).await?;
-    let waited = killed.elapsed();
-    ensure!(waited > Duration::from_secs(2), "only {waited:?}");
+    let acquired = lease(&stage).await?.acquire_time.context("not acquired")?;
+    let waited = acquired.0.duration_since(renewed.0);
+    ensure!(waited >= LEASE, "only {waited:?}");
     stage.says("first", State::Closed, "Default").await?;
     create(&stage, "second").await?;
     decides(&two, &["first", "second"]).await?;

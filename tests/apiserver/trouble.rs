@@ -215,11 +215,12 @@ spec: {default: open}
 
 #[tokio::test]
 async fn a_clock_that_is_wrong_opens_nothing_by_time() -> Result<()> {
-    let now = SystemClock.now();
-    let stage = Stage::new("skewed", &now.to_string()).await?;
+    let stage = Stage::new("skewed", "2026-11-20T12:00:00Z").await?;
     stage.apply(ALWAYS).await?;
     let mut settings = stage.settings();
     settings.compare_clocks = true;
+    let now = SystemClock.now();
+    stage.set(&now.to_string());
     let right = stage.start_with(settings.clone()).await?;
     stage.says("by-time", State::Open, "InsideWindow").await?;
     right.stop().await;
@@ -246,11 +247,12 @@ async fn a_clock_that_is_wrong_opens_nothing_by_time() -> Result<()> {
 /// It is not waited until the clocks would be compared anyway.
 #[tokio::test]
 async fn a_clock_that_jumps_is_compared_at_once() -> Result<()> {
-    let now = SystemClock.now();
-    let stage = Stage::new("jumped", &now.to_string()).await?;
+    let stage = Stage::new("jumped", "2026-11-20T12:00:00Z").await?;
     stage.apply(ALWAYS).await?;
     let mut settings = stage.settings();
     settings.compare_clocks = true;
+    let now = SystemClock.now();
+    stage.set(&now.to_string());
     let _controller = stage.start_with(settings).await?;
     stage.says("by-time", State::Open, "InsideWindow").await?;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use base64::prelude::{BASE64_STANDARD, Engine};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use tempfile::TempPath;
@@ -77,6 +77,22 @@ impl Cluster {
     /// If the kubeconfig cannot be read or used.
     pub async fn client_for(&self, user: &str) -> Result<Client> {
         connect(self.read_for(user)?).await
+    }
+
+    /// A new client of whoever has this bearer token.
+    ///
+    /// # Errors
+    ///
+    /// If the kubeconfig cannot be read or used.
+    pub async fn client_of(&self, token: &str) -> Result<Client> {
+        let mut config = self.read()?;
+        for user in &mut config.auth_infos {
+            user.auth_info = Some(AuthInfo {
+                token: Some(token.to_owned().into()),
+                ..AuthInfo::default()
+            });
+        }
+        connect(config).await
     }
 
     /// A kubeconfig file with which programs act as `user`, as [`Self::client_for`] does. It is

@@ -19,7 +19,7 @@ use crate::writes::Writes;
 pub const TEST_LABEL: &str = "sluice.dev/test";
 
 /// How long a drop tries to delete. A server that is down must not hold up the test run.
-const DELETE_DEADLINE: Duration = Duration::from_secs(5);
+const DELETE_DEADLINE: Duration = Duration::from_secs(30);
 
 /// A fresh namespace. Dropped, it is deleted with everything in it.
 pub struct Namespace {

@@ -36,7 +36,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 
 /// By how many seconds an instant is ahead that a controller has to be ready for: enough on an idle
 /// machine, and if it is not, more.
-const AHEAD: [i64; 4] = [3, 6, 12, 24];
+const AHEAD: [i64; 5] = [3, 6, 12, 24, 48];
 
 /// Weekdays from nine to five, in UTC.
 pub const OFFICE_HOURS: &str = r#"

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec};
 use sluice_tests::helm::Release;
 use sluice_tests::installation::start;
-use sluice_tests::{Cluster, Writes, poll};
+use sluice_tests::{Cluster, DEADLINE, Writes, poll};
 
 /// Kinds of the Prometheus operator and of cert-manager, as much of them as is needed to store one.
 const KINDS: [(&str, &str); 3] = [
@@ -256,8 +256,7 @@ async fn named_users_count_as_the_controller(cluster: &Cluster) -> Result<()> {
     grant_everything(cluster, "backup").await?;
     backup = cluster.client_for("backup").await?;
     let gates: Api<Gate> = Api::namespaced(backup, "team");
-    let deadline = std::time::Duration::from_secs(30);
-    poll(deadline, "the binding to be in effect", async || {
+    poll(DEADLINE, "the binding to be in effect", async || {
         gates.merge_status("production", &report).await
     })
     .await?;

@@ -105,7 +105,7 @@ async fn whoever_waits_waits_for_policies() -> Result<()> {
     let stage = Stage::new("cli-policies", "2026-11-20T12:00:00Z").await?;
     stage.apply(GATES).await?;
     let policies = policy(&stage, &[]).await?;
-    let arguments = ["wait", "production", "--timeout", "60s"];
+    let arguments = ["wait", "production"];
     let mut waiting = Going::start(&stage, "admin", &arguments)?;
     let first = waiting.line().await?;
     ensure!(

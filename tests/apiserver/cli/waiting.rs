@@ -15,7 +15,7 @@ async fn whoever_waits_is_told_why_and_when_it_is_over() -> Result<()> {
         let patch = json!({ "spec": { "manual": spec } });
         stage.gatekeepers().merge("off", &patch).await
     };
-    let arguments = ["wait", "closed", "--for", "open", "--timeout", "60s"];
+    let arguments = ["wait", "closed", "--for", "open"];
     let mut waiting = Going::start(&stage, "admin", &arguments)?;
 
     let first = waiting.line().await?;
@@ -54,7 +54,7 @@ async fn waiting_ends_at_once_or_in_time() -> Result<()> {
         "closed has not become Open within 300ms",
     )
     .await?;
-    let gone = ["wait", "gone", "--timeout", "5s"];
+    let gone = ["wait", "gone"];
     says(&stage, "admin", &gone, 2, "there is no gate `gone`").await?;
     Ok(())
 }

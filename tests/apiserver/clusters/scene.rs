@@ -320,8 +320,22 @@ impl Scene {
         self.put_account().await
     }
 
-    /// A token of the account.
+    /// A token of the account, once the second server goes by it and by the rights of the account.
     pub async fn token(&self) -> Result<String> {
+        let token = self.new_token().await?;
+        let client = self.second.client_of(&token).await?;
+        let (group, namespace) = (&self.kind.group, self.apps.name());
+        let path = format!("/apis/{group}/v1/namespaces/{namespace}/widgets");
+        poll(DEADLINE, "the account to have its rights", async || {
+            let request = http::Request::get(&path).body(Vec::new())?;
+            client.request_text(request).await?;
+            Ok::<_, anyhow::Error>(())
+        })
+        .await?;
+        Ok(token)
+    }
+
+    async fn new_token(&self) -> Result<String> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.remote.clone(), self.apps.name());
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {

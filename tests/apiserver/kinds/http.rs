@@ -22,7 +22,7 @@ const NOON: &str = "2026-11-20T12:00:00Z";
 const ROUND: SignedDuration = SignedDuration::from_secs(66);
 /// How long two answers may take beside those that never come: far more than they do, and less than
 /// what each of the others holds out for.
-const PROMPT: Duration = Duration::from_secs(8);
+const PROMPT: Duration = Duration::from_secs(25);
 /// What nobody may read in a message.
 const REPLY: &str = "s3cr3t";
 

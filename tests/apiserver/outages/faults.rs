@@ -193,7 +193,7 @@ async fn a_list_that_is_never_answered_is_asked_for_again() -> Result<()> {
     let proxy = Proxy::start(stage.client()).await?;
     proxy.order(Fault::Hold, Method::GET, "/gatekeepers?", 1);
     let mut config = proxy.config()?;
-    config.read_timeout = Some(Duration::from_secs(2));
+    config.read_timeout = Some(Duration::from_secs(5));
     config.reset_reader_on_write = true;
     let client = Client::try_from(config)?;
     let _controller = stage.start_in_real_time(client).await?;

@@ -5,7 +5,7 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use sluice_crds::{Gate, GateSpec};
-use sluice_tests::{Writes, rights};
+use sluice_tests::{DEADLINE, Writes, poll, rights};
 
 use super::scene::{CONTROLLER, GATE, KEYS, Scene, annotations, force, nothing, refused};
 
@@ -312,8 +312,7 @@ async fn the_right_may_name_the_gate() -> Result<()> {
     let editor = scene.gates("editor").await?;
     editor.add(&other).await?;
 
-    let deadline = std::time::Duration::from_secs(30);
-    sluice_tests::poll(deadline, "the right to be in effect", async || {
+    poll(DEADLINE, "the right to be in effect", async || {
         scene
             .annotate("editor", &force("editor"))
             .await?

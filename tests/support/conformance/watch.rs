@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
@@ -22,9 +21,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{of_a_change, of_a_version};
 use crate::cluster::Cluster;
-
-/// Until everything has come that is there when it ends. A server that is gone is not waited for.
-const DEADLINE: Duration = Duration::from_secs(5);
+use crate::poll::DEADLINE;
 
 /// The kinds whose status the controller writes: group, version, kind, and whether it is in a
 /// namespace.

@@ -1,9 +1,10 @@
 //! Objects as they are: by a condition, by an expression, named and selected.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use futures::TryStreamExt;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, WatchEvent, WatchParams};
+use kube::{Api, ResourceExt};
 use serde_json::json;
 use sluice_crds::State;
 use sluice_tests::{Namespace, Writes};
@@ -137,14 +138,19 @@ async fn all_that_a_selector_matches_have_to_be_ready() -> Result<()> {
 
 /// How often the gatekeeper was written after this version.
 async fn changes(stage: &Stage, version: &str) -> Result<usize> {
-    use futures::TryStreamExt;
-    use kube::api::{WatchEvent, WatchParams};
-
-    let health = WatchParams::default()
-        .fields("metadata.name=health")
-        .timeout(1);
-    let events = stage.gatekeepers().watch(&health, version).await?;
-    let events: Vec<_> = events.try_collect().await?;
-    let modified = |event: &&WatchEvent<_>| matches!(event, WatchEvent::Modified(_));
-    Ok(events.iter().filter(modified).count())
+    let gatekeepers = stage.gatekeepers();
+    let last = gatekeepers.get("health").await?.resource_version();
+    let health = WatchParams::default().fields("metadata.name=health");
+    let mut watch = Box::pin(gatekeepers.watch(&health, version).await?);
+    let mut changes = 0;
+    while let Some(event) = watch.try_next().await? {
+        let WatchEvent::Modified(gatekeeper) = event else {
+            bail!("{event:?}");
+        };
+        changes += 1;
+        if gatekeeper.resource_version() == last {
+            break;
+        }
+    }
+    Ok(changes)
 }
