@@ -26,8 +26,8 @@ struct Shop {
 }
 
 impl Shop {
-    /// `check`: how it is known whether an environment is healthy, without the key.
-    async fn open(word: &str, check: impl Fn(&str) -> Value) -> Result<Self> {
+    /// `proved`: what the spec says of how an environment is known to be healthy, by its name.
+    async fn open(word: &str, proved: impl Fn(&str) -> Value) -> Result<Self> {
         let stage = Stage::new(word, NOW).await?;
         let gitea = gitea().await?;
         let repository = stage.namespace().to_owned();
@@ -66,9 +66,9 @@ impl Shop {
         });
         stage.apply(&access.to_string()).await?;
         let environments = ENVIRONMENTS.map(|branch| {
-            let mut check = check(name(branch));
-            check["key"] = "flux".into();
-            json!({"branch": branch, "activeCommitStatuses": [check]})
+            let mut environment = proved(name(branch));
+            environment["branch"] = branch.into();
+            environment
         });
         let strategy = json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
@@ -133,9 +133,92 @@ fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
     active.is_some_and(|tip| tip.dry_sha.as_deref() == Some(dry))
 }
 
+/// An environment with this check.
+fn checked(mut check: Value) -> Value {
+    check["key"] = "flux".into();
+    json!({"activeCommitStatuses": [check]})
+}
+
+/// An environment with a gate over its Kustomization, which has to be ready for ten minutes with the commit that
+/// the environment has.
+fn soaked(name: &str) -> Value {
+    json!({"activeGates": {"refs": [{"name": format!("{name}-soaked")}]}})
+}
+
+/// The gate of an environment, and the account that sees its Kustomization.
+async fn keep_soaked(stage: &Stage<'_>, name: &str) -> Result<()> {
+    let (gate, account) = (format!("{name}-soaked"), "health-reader");
+    let ours = |kind: &str, spec: Value| {
+        json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": kind, "metadata": {"name": gate}, "spec": spec,
+        })
+    };
+    let objects = json!({
+        "serviceAccountName": account, "soak": "10m",
+        "of": [{
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "name": name,
+            "revisionExpression": "object.status.lastAppliedRevision",
+        }],
+    });
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account},
+    });
+    let all = [
+        account,
+        ours("Gatekeeper", json!({"objects": objects})),
+        ours("Gate", json!({"gatekeepers": [{"name": gate}]})),
+    ];
+    for object in all {
+        stage.apply(&object.to_string()).await?;
+    }
+    let rule = json!({
+        "apiGroups": ["kustomize.toolkit.fluxcd.io"], "resources": ["kustomizations"],
+        "verbs": ["get", "list", "watch"],
+    });
+    let user = format!("system:serviceaccount:{}:health-reader", stage.namespace());
+    stage.grant_rules("health", &user, &[rule]).await
+}
+
+/// Whether a gate holds it back, in these words.
+fn held_by(it: &EnvironmentStatus, words: &str) -> bool {
+    let mut waits = it.waits.iter();
+    waits.any(|wait| wait.reason == "GateClosed" && wait.message.contains(words))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_soak_is_about_one_commit_and_begins_again_with_the_next() -> Result<()> {
+    let shop = Shop::open("branches-soak", soaked).await?;
+    for branch in ENVIRONMENTS {
+        keep_soaked(&shop.stage, name(branch)).await?;
+    }
+    let controller = shop.stage.start_with_egress().await?;
+    let other = |it: &EnvironmentStatus| held_by(it, "is as it should be, at env/dev@");
+    let soaking = |it: &EnvironmentStatus| held_by(it, "be for 10m");
+    for version in ["two", "three"] {
+        let dry = shop.hydrate(version, &app("app", version)).await?;
+        shop.says("env/dev", "to have it", |it| is_at(it, &dry))
+            .await?;
+        // The Kustomization has been ready for long, with the commit before.
+        shop.says("env/test", "to wait for the other commit", other)
+            .await?;
+        shop.fetch("env/dev").await?;
+        shop.says("env/test", "to wait for the soak", soaking)
+            .await?;
+        let clock = shop.stage.clock();
+        clock.step(shop.stage.now() + SignedDuration::from_mins(10));
+        shop.says("env/test", "to have it", |it| is_at(it, &dry))
+            .await?;
+        // The next one begins where time has passed for the one before.
+        shop.fetch("env/test").await?;
+        clock.step(shop.stage.now() + SignedDuration::from_mins(20));
+    }
+    controller.stop().await;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_is_healthy_when_flux_is_ready_with_its_commit() -> Result<()> {
-    let by_flux = |name: &str| json!({"flux": {"kustomizations": [{"name": name}]}});
+    let by_flux = |name: &str| checked(json!({"flux": {"kustomizations": [{"name": name}]}}));
     let shop = Shop::open("branches", by_flux).await?;
     let controller = shop.stage.start_with_egress().await?;
     let healthy = |it: &EnvironmentStatus| it.state == EnvironmentState::UpToDate;
@@ -201,7 +284,7 @@ async fn an_environment_is_healthy_when_flux_is_ready_with_its_commit() -> Resul
 /// The cluster is another one, as far as the strategy knows: Flux itself tells the forge.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_is_healthy_when_flux_tells_the_forge() -> Result<()> {
-    let by_forge = |name: &str| json!({"forge": format!("kustomization/{name}/eu")});
+    let by_forge = |name: &str| checked(json!({"forge": format!("kustomization/{name}/eu")}));
     let shop = Shop::open("branches-forge", by_forge).await?;
     let (stage, gitea) = (&shop.stage, gitea().await?);
     let provider = json!({
