@@ -32,7 +32,7 @@ mod room;
 mod tests;
 
 use repository::Repository;
-use room::{MANY, Whole};
+use room::Whole;
 
 /// The most bytes of a text in an answer.
 pub const LONGEST_TEXT: usize = 64 << 10;
@@ -257,17 +257,24 @@ impl Repositories {
     ) -> BTreeSet<Work> {
         self.make_room();
         let news = |repository: &mut Repository, now| repository.questions.answered(said, now);
-        self.take_in(access, news)
+        let woken = self.take_in(access, news);
+        self.make_room();
+        woken
     }
 
-    /// Drops answers that nobody asks for, of whichever repository, where all take nearly as much as they may.
+    /// Drops answers that nobody asks for where all take nearly as much as they may: of the repository first that
+    /// has most of them, so that those stay of one that has few.
     fn make_room(&self) {
-        if self.whole.bytes() <= MANY {
+        if !self.whole.is_tight() {
             return;
         }
         let mut all = self.lock();
-        for repository in all.values_mut() {
-            while self.whole.bytes() > MANY && repository.questions.drop_kept() {}
+        while self.whole.is_tight() {
+            let questions = all.values_mut().map(|it| &mut it.questions);
+            match questions.max_by_key(|it| it.kept()) {
+                Some(most) if most.kept() > 0 => most.give_way(),
+                Some(_) | None => return,
+            }
         }
     }
 
