@@ -239,7 +239,7 @@ impl Repositories {
         self.take_in(access, news)
     }
 
-    /// Questions are begun to be asked: those that are needed before all others.
+    /// Questions are begun to be asked: of a namespace those that are needed before its others.
     pub fn begin_questions(&self, access: &ObjectKey) -> Begun {
         let now = self.clock.now();
         let mut all = self.lock();

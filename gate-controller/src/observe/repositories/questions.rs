@@ -18,8 +18,10 @@ use super::{Begun, Said};
 use crate::cluster::key::Work;
 
 mod asked;
+mod turns;
 
 use asked::{Answered, Asked, Shown};
+use turns::{Due, Turns};
 
 /// The least time between two answers to one question.
 const APART: SignedDuration = SignedDuration::from_secs(1);
@@ -32,6 +34,7 @@ pub(super) struct Questions {
     kept: Kept,
     room: Room,
     turn: u64,
+    turns: Turns,
     /// Those that are being asked.
     begun: Vec<Arc<Question>>,
     /// How the forge has failed last.
@@ -234,20 +237,22 @@ impl Questions {
         }
     }
 
-    /// The next questions that are due, at most so many: if any are needed, no others.
+    /// The next questions that are due, at most so many, of the namespaces in turn.
     pub(super) fn begin(&mut self, most: usize, now: Timestamp) -> Begun {
         let due = self.asked.iter();
         let due = due.filter(|(_, asked)| asked.next_at.is_some_and(|at| at <= now));
-        let due = due.map(|(it, asked)| (asked.is_needed(it, now), asked.turn, it));
-        let mut due: Vec<_> = due.collect();
-        let are_needed = due.iter().any(|(is_needed, ..)| *is_needed);
-        due.retain(|(is_needed, ..)| *is_needed == are_needed);
-        due.sort_unstable_by_key(|(_, turn, _)| *turn);
-        due.truncate(most);
-        self.begun = due.iter().map(|(.., it)| Arc::clone(it)).collect();
-        let begun = self.begun.iter().map(|it| it.as_ref().clone());
+        let due = due.map(|(question, asked)| Due {
+            question,
+            who: &asked.who,
+            turn: asked.turn,
+            is_needed: asked.is_needed(question, now),
+        });
+        let (begun, are_needed) = self.turns.next(due.collect(), most);
+        let questions = begun.iter().map(|it| it.as_ref().clone());
+        let questions = questions.collect();
+        self.begun = begun;
         Begun {
-            questions: begun.collect(),
+            questions,
             are_needed,
         }
     }

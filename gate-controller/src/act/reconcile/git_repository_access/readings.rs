@@ -149,10 +149,10 @@ impl Readings {
     }
 }
 
-/// A merge may wait for what nobody knows.
+/// Something waits for what nobody knows.
 pub(super) fn urgency(begun: &Begun) -> Urgency {
     match begun.are_needed {
-        true => Urgency::Merge,
+        true => Urgency::Needed,
         false => Urgency::Other,
     }
 }

@@ -261,7 +261,7 @@ async fn a_question_that_fails_is_told_to_those_who_ask() {
 
 #[test]
 fn what_nobody_knows_is_asked_like_a_merge() {
-    for (are_needed, expected) in [(true, Urgency::Merge), (false, Urgency::Other)] {
+    for (are_needed, expected) in [(true, Urgency::Needed), (false, Urgency::Other)] {
         let begun = Begun {
             are_needed,
             ..Begun::default()

@@ -210,7 +210,7 @@ impl AtForges {
         let turn = match urgency(&object, &task) {
             Urgency::Withdrawal => Turn::First,
             Urgency::Merge => Turn::Merge,
-            Urgency::Status | Urgency::Opening | Urgency::Other => Turn::Usual,
+            Urgency::Needed | Urgency::Status | Urgency::Opening | Urgency::Other => Turn::Usual,
         };
         let run = |term: Term| async move {
             // It may have waited for others.

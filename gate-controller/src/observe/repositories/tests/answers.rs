@@ -231,6 +231,56 @@ fn few_questions_are_asked_at_once_in_the_order_in_which_they_came() {
     assert_eq!(next_in(&scene, 0), None);
 }
 
+/// Whoever asks much keeps nobody waiting who asks little, also where that is not needed at once.
+#[test]
+fn namespaces_take_turns_in_what_is_asked() {
+    let scene = Scene::new();
+    let by = |namespace: &str, n: usize| {
+        let name = &*n.to_string();
+        Work::own(Kind::PromotionStrategy, KeyRef { namespace, name }.into())
+    };
+    let ask = |namespace: &str, n: usize, question: Question| {
+        scene.room.ask(&access(), &by(namespace, n), [question]);
+    };
+    ask("shop", 0, of_statuses());
+    scene.answer(&statuses("1 of 2"));
+    scene.pass(60);
+    for n in 0..64 {
+        ask("evil", n, metadata(format!("{n:02}")));
+    }
+    ask("web", 0, metadata("of web"));
+    let web_and_evil = scene.begin();
+    assert_eq!(web_and_evil.len(), 16);
+    assert!(web_and_evil.contains(&metadata("of web")));
+    answer(&scene, web_and_evil);
+    // The statuses are renewed before more that is needed elsewhere.
+    let renewed = scene.room.begin_questions(&access());
+    assert_eq!(renewed.questions, [of_statuses()]);
+    assert!(!renewed.are_needed);
+    scene
+        .room
+        .answered(&access(), Ok(vec![(of_statuses(), statuses("2 of 2"))]));
+    // Of those who come later, each has one before any has more.
+    for n in 0..20 {
+        ask(&format!("late-{n:02}"), 0, metadata(format!("of {n:02}")));
+    }
+    let late = scene.begin();
+    let is_late = |it: &&Question| matches!(it, Question::Metadata(of) if of.starts_with("of"));
+    assert_eq!(late.iter().filter(is_late).count(), 16);
+    answer(&scene, late);
+    let rest = scene.begin();
+    assert_eq!(rest.iter().filter(is_late).count(), 4);
+    answer(&scene, rest);
+    while !scene.answer(&text("{}")).0.is_empty() {}
+    assert_eq!(next_in(&scene, 60), Some(60));
+}
+
+/// The forge has answered these.
+fn answer(scene: &Scene, questions: Vec<Question>) {
+    let said = questions.into_iter().map(|it| (it, text("{}")));
+    scene.room.answered(&access(), Ok(said.collect()));
+}
+
 #[test]
 fn only_so_many_answers_are_kept_that_nobody_asks_for() {
     let scene = Scene::new();
