@@ -56,19 +56,30 @@ pub struct Listed {
     pub heads: Heads,
     /// Branches of which that is not known, and why.
     pub unlisted: BTreeMap<String, String>,
+    /// The names with which very much begins, in full: those are to be listed last the next time.
+    pub wide: BTreeSet<String>,
     /// When its forge was asked. None: when the list was begun.
     pub at: Option<Timestamp>,
 }
 
 impl From<Heads> for Listed {
     fn from(heads: Heads) -> Self {
-        let unlisted = BTreeMap::new();
         Self {
             heads,
-            unlisted,
+            unlisted: BTreeMap::new(),
+            wide: BTreeSet::new(),
             at: None,
         }
     }
+}
+
+/// What a list has to bring.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// The branches that somebody needs.
+    pub branches: BTreeSet<String>,
+    /// What is to be listed last ([`Listed::wide`]).
+    pub wide: BTreeSet<String>,
 }
 
 /// Questions that are begun to be asked, one after another.
@@ -224,8 +235,8 @@ impl Repositories {
         known.unwrap_or_default()
     }
 
-    /// A list is begun, for this request of a person: of these branches.
-    pub fn begin_list(&self, access: &ObjectKey, request: Option<String>) -> BTreeSet<String> {
+    /// A list is begun, for this request of a person. Returns of what.
+    pub fn begin_list(&self, access: &ObjectKey, request: Option<String>) -> Needed {
         let now = self.clock.now();
         let mut all = self.lock();
         let repository = all.get_mut(access);

@@ -13,7 +13,7 @@ use sluice_core::delivery::promotion_strategy::evidence::{
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::GitRepositoryAccess;
 
-use super::{Begun, Listed, Repositories, Said};
+use super::{Begun, Listed, Needed, Repositories, Said};
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::clock::SetClock;
@@ -145,6 +145,7 @@ fn listed(heads: &[(&str, &str)]) -> Heads {
         .map(|(branch, commit)| ((*branch).to_owned(), (*commit).to_owned()))
         .collect();
     let notes = branches.remove("notes");
+    let notes = notes.map_or(Sight::Absent, Sight::Known);
     Heads { branches, notes }
 }
 

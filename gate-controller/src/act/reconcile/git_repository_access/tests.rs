@@ -30,6 +30,7 @@ use crate::observe::cache::Seen;
 use crate::observe::clock::SetClock;
 use crate::observe::repositories::Begun;
 
+mod listing;
 mod reading;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
