@@ -53,11 +53,14 @@ pub struct Request<'a, A = Repeatable<'a>> {
     pub sieve: Option<Sieve<'a>>,
 }
 
-/// Keeps a part of a body while it comes. What is kept has the general limit.
+/// Keeps a part of a body while it comes. What is kept has the general limit. A body that goes on beyond the limits
+/// here is cut, and what has come of it is the reply ([`Reply::is_cut`]).
 #[derive(Clone, Copy)]
 pub struct Sieve<'a> {
-    /// The most bytes of the whole body.
+    /// The most bytes of the whole body that are read.
     pub most: usize,
+    /// For how long it is read.
+    pub time: Duration,
     /// Removes from what has come what is not needed. It is called again when much more has come, and at the end.
     pub keep: &'a (dyn Fn(&mut Vec<u8>) + Send + Sync),
 }
@@ -132,6 +135,8 @@ pub struct Reply {
     pub(crate) headers: HeaderMap,
     /// The body, as far as it was wanted.
     pub body: Body,
+    /// Whether the body went on beyond the limits of a [`Sieve`]. Otherwise it is whole.
+    pub is_cut: bool,
 }
 
 /// The body of a reply. It keeps the turn of its request: while bodies wait to be read, no more requests
@@ -272,6 +277,7 @@ impl Reply {
             status,
             headers,
             body,
+            is_cut: false,
         }
     }
 

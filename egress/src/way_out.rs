@@ -211,49 +211,22 @@ impl Egress {
         (url, sieve): (&Url, Option<Sieve<'_>>),
         wants_body: impl Fn(u16) -> bool,
     ) -> Result<Fetched, EgressError> {
-        let kept = self.0.limits.body;
-        let most = sieve.map_or(kept, |sieve| sieve.most);
         let outcome = |error: reqwest::Error| outcome::of(&error);
         self.check_literal(url).await?;
         let mut response = asking.send().await.map_err(outcome)?;
         let status = response.status().as_u16();
         let headers = std::mem::take(response.headers_mut());
-        let mut body = Vec::new();
-        if !wants_body(status) {
-            return Ok((status, headers, body));
-        }
-        if response
-            .content_length()
-            .is_some_and(|told| told > most as u64)
-        {
-            return Err(EgressError::TooLong(most));
-        }
-        let (mut read, mut fresh): (usize, usize) = (0, 0);
-        while let Some(chunk) = response.chunk().await.map_err(outcome)? {
-            read = read.saturating_add(chunk.len());
-            if read > most {
-                return Err(EgressError::TooLong(most));
-            }
-            make_room(&mut body, chunk.len(), most);
-            body.extend_from_slice(&chunk);
-            fresh = fresh.saturating_add(chunk.len());
-            match sieve {
-                Some(_) if fresh < PORTION => continue,
-                Some(sieve) => (sieve.keep)(&mut body),
-                None => {}
-            }
-            fresh = 0;
-            if body.len() > kept {
-                return Err(EgressError::TooLong(kept));
-            }
-        }
-        if let Some(sieve) = sieve {
-            (sieve.keep)(&mut body);
-        }
-        if body.len() > kept {
-            return Err(EgressError::TooLong(kept));
-        }
-        Ok((status, headers, body))
+        let (body, is_cut) = match (wants_body(status), sieve) {
+            (false, _) => (Vec::new(), false),
+            (true, None) => (whole(response, self.0.limits.body).await?, false),
+            (true, Some(sieve)) => sifted(response, sieve, self.0.limits.body).await?,
+        };
+        Ok(Fetched {
+            status,
+            headers,
+            body,
+            is_cut,
+        })
     }
 
     /// A literal address is connected to without a look-up, and so without the guard.
@@ -266,8 +239,13 @@ impl Egress {
     }
 }
 
-/// Status, headers and body of a reply.
-type Fetched = (u16, HeaderMap, Vec<u8>);
+/// What has come of a reply.
+struct Fetched {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    is_cut: bool,
+}
 
 impl<A> Request<'_, A> {
     fn reply(
@@ -275,15 +253,21 @@ impl<A> Request<'_, A> {
         fetched: Result<Fetched, EgressError>,
         turn: Turn,
     ) -> Result<Reply, EgressError> {
-        let (status, headers, bytes) = fetched.map_err(|error| match self.authorities {
+        let fetched = fetched.map_err(|error| match self.authorities {
             Some(_) => error.with_authorities(),
             None => error,
         })?;
-        let body = Body::new(bytes, turn);
-        Ok(Reply {
+        let Fetched {
             status,
             headers,
             body,
+            is_cut,
+        } = fetched;
+        Ok(Reply {
+            status,
+            headers,
+            body: Body::new(body, turn),
+            is_cut,
         })
     }
 }
@@ -295,6 +279,67 @@ pub(crate) async fn within<T>(
 ) -> Result<T, EgressError> {
     let asked = timeout(time, asking).await;
     asked.unwrap_or(Err(EgressError::TimedOut(time)))
+}
+
+/// A body of at most `most` bytes.
+async fn whole(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, EgressError> {
+    let told = response.content_length();
+    if told.is_some_and(|told| told > most as u64) {
+        return Err(EgressError::TooLong(most));
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| outcome::of(&error))?
+    {
+        if body.len() + chunk.len() > most {
+            return Err(EgressError::TooLong(most));
+        }
+        make_room(&mut body, chunk.len(), most);
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+/// What a sieve keeps of a body, of at most `most` bytes, and whether the body was cut.
+async fn sifted(
+    mut response: reqwest::Response,
+    sieve: Sieve<'_>,
+    most: usize,
+) -> Result<(Vec<u8>, bool), EgressError> {
+    let until = Instant::now() + sieve.time;
+    let (mut read, mut fresh): (usize, usize) = (0, 0);
+    let (mut body, mut is_cut) = (Vec::new(), false);
+    loop {
+        let chunk = match timeout_at(until, response.chunk()).await {
+            Ok(chunk) => chunk.map_err(|error| outcome::of(&error))?,
+            Err(_) => {
+                is_cut = true;
+                None
+            }
+        };
+        let chunk = chunk.filter(|chunk| {
+            read = read.saturating_add(chunk.len());
+            is_cut |= read > sieve.most;
+            !is_cut
+        });
+        if let Some(chunk) = &chunk {
+            make_room(&mut body, chunk.len(), sieve.most);
+            body.extend_from_slice(chunk);
+            fresh = fresh.saturating_add(chunk.len());
+        }
+        if chunk.is_none() || fresh >= PORTION {
+            (sieve.keep)(&mut body);
+            fresh = 0;
+            if body.len() > most {
+                return Err(EgressError::TooLong(most));
+            }
+        }
+        if chunk.is_none() {
+            return Ok((body, is_cut));
+        }
+    }
 }
 
 /// Makes room for `more` bytes in a body of at most `most`: by doubling it, and never beyond that.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::address::{Address, Provider};
 use crate::bitbucket_server::BitbucketServer;
 use crate::call::{Access, MOST_STATUSES, May};
-use crate::git::{CommitObject, Git, Reference, Update};
+use crate::git::{CommitObject, Git, Named, Reference, Update};
 use crate::gitea::Gitea;
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
@@ -109,12 +109,12 @@ impl Forge {
         Box::pin(self.git.references(prefixes)).await
     }
 
-    /// The references of exactly these full names: one request of Git's own protocol. Those that are not there
-    /// are not among them. A server sends all that begin so, which is read up to 8 MiB.
+    /// The references of exactly these full names: one request of Git's own protocol. A server sends all that begin
+    /// so, which is read up to 8 MiB, and for four seconds. What was not read by then is left.
     ///
     /// # Errors
-    /// The forge does not say, or more than that begins so ([`sluice_egress::EgressError::TooLong`]).
-    pub async fn named(&self, names: &[String]) -> Result<Vec<Reference>, ForgeError> {
+    /// The forge does not say.
+    pub async fn named(&self, names: &[String]) -> Result<Named, ForgeError> {
         Box::pin(self.git.named(names)).await
     }
 

@@ -14,7 +14,7 @@ use crate::outcome::{ForgeError, Trouble, Words};
 
 pub use object::{CommitObject, NewCommit, Signature};
 pub use push::{Target, Update};
-pub use read::Reference;
+pub use references::{Named, Reference};
 
 mod object;
 mod pack;
@@ -23,6 +23,7 @@ mod push;
 mod read;
 #[cfg(test)]
 mod real;
+mod references;
 
 /// How we call ourselves.
 const AGENT: &[u8] = b"agent=sluice";

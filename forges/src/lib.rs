@@ -24,7 +24,7 @@ mod test_server;
 pub use address::{Address, AddressError, Provider};
 pub use call::{Access, Ended, Heard, May, Pace, Pacing, Protocol, Told, Urgency, Way};
 pub use forge::Forge;
-pub use git::{CommitObject, NewCommit, Reference, Signature, Target, Update};
+pub use git::{CommitObject, Named, NewCommit, Reference, Signature, Target, Update};
 pub use github::{App, AppError, AppTokens};
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, bail, ensure};
 use gate_controller::cluster::key::{KeyRef, ObjectKey, Work};
 use gate_controller::cluster::kind::Kind;
 use gate_controller::observe::clock::Clock;
@@ -201,7 +201,9 @@ async fn a_repository_is_read_for_as_long_as_somebody_needs_it() -> Result<()> {
     let is_there = |heads: &Heads| heads.branches.get(BRANCH) == Some(&first);
     let heads = scene.heads(&controller, "the branch", is_there).await?;
     ensure!(heads.branches.len() == 1, "{heads:?}");
-    let notes = heads.notes.clone().context("no notes")?;
+    let Sight::Known(notes) = heads.notes.clone() else {
+        bail!("no notes: {heads:?}");
+    };
     scene.says("True Listed").await?;
 
     // Somebody pushes: that is known within the interval.

@@ -32,7 +32,8 @@ impl Known {
         let Some(listed) = self.listed.as_ref().filter(|_| answers) else {
             return;
         };
-        let is_old = |notes: &String| of(listed).notes.as_ref() != Some(notes);
+        let newest = of(listed).notes.clone();
+        let is_old = |notes: &String| newest != Sight::Known(notes.clone());
         for question in std::mem::take(&mut self.wanted) {
             let answer = match &question {
                 Question::Note { notes, .. } if is_old(notes) => continue,

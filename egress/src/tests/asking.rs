@@ -53,6 +53,48 @@ async fn a_body_that_nobody_wants_is_not_read() {
     assert_eq!(error, EgressError::TooLong(1 << 20));
 }
 
+/// What has come of it is the reply, also where more does not come for long.
+#[tokio::test]
+async fn a_body_that_is_sifted_may_be_cut() {
+    let begun = b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nkeep drop".to_vec();
+    let keep = |body: &mut Vec<u8>| body.truncate(4);
+    let sieve = |most, time| Sieve {
+        most,
+        time: Duration::from_millis(time),
+        keep: &keep,
+    };
+    for (reply, sieve, body) in [
+        (Reply::Endless, sieve(1 << 20, 60_000), None),
+        (Reply::Stall(begun), sieve(1 << 20, 200), Some("keep")),
+        (Reply::ok("keep drop"), sieve(8, 60_000), Some("")),
+    ] {
+        let server = plain(reply).await;
+        let url = server.address("http", HOST, "/");
+        let request = Request {
+            sieve: Some(sieve),
+            ..http_too(&url)
+        };
+        let reply = ask(&request, |_| true).await.unwrap();
+        assert!(reply.is_cut);
+        let expected = body.map_or(4, str::len);
+        assert_eq!(reply.body.len(), expected);
+        assert!(body.is_none_or(|body| *reply.body == *body.as_bytes()));
+        assert!(
+            server.written() < 16 << 20,
+            "{} bytes were taken",
+            server.written()
+        );
+    }
+    let server = plain(Reply::ok("keep drop")).await;
+    let url = server.address("http", HOST, "/");
+    let request = Request {
+        sieve: Some(sieve(9, 60_000)),
+        ..http_too(&url)
+    };
+    let reply = ask(&request, |_| true).await.unwrap();
+    assert_eq!((&*reply.body, reply.is_cut), (b"keep".as_slice(), false));
+}
+
 /// Three namespaces fill the turns of bodies that wait, and a fourth still has its metrics read.
 #[tokio::test]
 async fn bodies_that_wait_to_be_read_keep_no_turn_from_those_that_are_read_at_once() {

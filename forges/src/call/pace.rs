@@ -9,6 +9,7 @@
 //! | a question | [`QUESTIONS`] at once |
 //! | anything | not before the instant that a reply has named |
 //! | what is not urgent | not while less than a tenth of what the forge allows is left. What goes by Git's own protocol is not counted by forges |
+//! | what something waits for | not while less than a twentieth is left |
 //!
 //! Time is that of tokio. What a forge says in instants is counted from the time of its reply.
 
@@ -41,6 +42,8 @@ pub enum Urgency {
     Withdrawal,
     /// To merge, and to say that it may be merged.
     Merge,
+    /// To know what something waits for.
+    Needed,
     /// To say something else of a commit.
     Status,
     /// To open a pull request.
@@ -51,10 +54,22 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    /// Whether it is done with the last tenth of what the forge allows.
-    fn is_spared(self) -> bool {
-        self <= Self::Merge
+    /// Whether it is done although so little of what the forge allows is left. Whoever makes others ask much must
+    /// not use up by that what merges need.
+    fn is_spared(self, left: Left) -> bool {
+        match self {
+            Self::Withdrawal | Self::Merge => true,
+            Self::Needed => left == Left::Tenth,
+            Self::Status | Self::Opening | Self::Other => false,
+        }
     }
+}
+
+/// How little of what a forge allows is left: less than this part of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Tenth,
+    Twentieth,
 }
 
 /// The pace of one credential, and whose one's own requests are.
@@ -89,7 +104,7 @@ struct State {
     /// The numbers that tickets and changes were given.
     numbers: u64,
     closed_until: Option<Instant>,
-    scarce_until: Option<Instant>,
+    scarce_until: Option<(Instant, Left)>,
 }
 
 /// A question that is under way.
@@ -121,7 +136,8 @@ impl Pace {
     /// Whether nothing is kept in it: another one would be the same.
     pub fn is_idle(&self) -> bool {
         let (state, now) = (self.state(), Instant::now());
-        let kept = [state.next_at, state.closed_until, state.scarce_until];
+        let scarce_until = state.scarce_until.map(|(until, _)| until);
+        let kept = [state.next_at, state.closed_until, scarce_until];
         state.changing.is_none() && kept.into_iter().flatten().all(|until| until <= now)
     }
 
@@ -143,7 +159,7 @@ impl Pace {
         }
         if let Some(quota) = Quota::read(reply).filter(|_| counts) {
             let until = quota.reset.map(|at| now + length(Wait::Until(at), reply));
-            state.scarce_until = until.filter(|_| quota.is_scarce());
+            state.scarce_until = until.zip(quota.left());
         }
     }
 }
@@ -177,11 +193,11 @@ impl Pacing {
         if let Some(left) = left(state.closed_until) {
             return Err(Trouble::RateLimited(Wait::For(left)));
         }
-        match left(state.scarce_until) {
-            Some(left) if counts && !self.urgency.is_spared() => {
-                Err(Trouble::Throttled(Wait::For(left)))
-            }
-            Some(_) | None => Ok(()),
+        let scarce = state.scarce_until.filter(|_| counts);
+        let scarce = scarce.filter(|(_, much)| !self.urgency.is_spared(*much));
+        match left(scarce.map(|(until, _)| until)) {
+            Some(left) => Err(Trouble::Throttled(Wait::For(left))),
+            None => Ok(()),
         }
     }
 
@@ -310,8 +326,14 @@ impl Quota {
         })
     }
 
-    fn is_scarce(&self) -> bool {
-        self.remaining.saturating_mul(10) < self.limit
+    /// None: there is enough.
+    fn left(&self) -> Option<Left> {
+        let is_less_than = |part| self.remaining.saturating_mul(part) < self.limit;
+        match (is_less_than(20), is_less_than(10)) {
+            (true, _) => Some(Left::Twentieth),
+            (false, true) => Some(Left::Tenth),
+            (false, false) => None,
+        }
     }
 }
 

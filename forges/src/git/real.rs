@@ -228,6 +228,34 @@ async fn heads_and_commits_are_read(#[case] filters: &str, #[case] requests: usi
     assert_eq!((read.parents.len(), read.message.as_str()), (0, "two\n"));
 }
 
+/// However many references somebody has pushed whose names begin like a branch.
+#[tokio::test]
+async fn a_branch_is_found_among_very_many_that_begin_so() {
+    let served = Served::new(&[], &[], true).await;
+    let commit = served.commit("refs/heads/r", "one");
+    served.commit("refs/heads/s", "two");
+    let many: Vec<_> = (0..40_000)
+        .map(|n| format!("{commit} refs/heads/r{}{n:05}\n", "x".repeat(200)))
+        .collect();
+    let packed = served.folder.path().join("acme/shop.git/packed-refs");
+    std::fs::write(packed, many.concat()).unwrap();
+    let names = ["r", "rx", "s", "t"].map(|name| format!("refs/heads/{name}"));
+    let [r, rx, s, t] = names.clone();
+    let listed = served.forge.named(&names).await.unwrap();
+    let found: Vec<_> = listed.found.iter().map(|it| &it.name).collect();
+    assert_eq!(found, [&r]);
+    assert_eq!(
+        (listed.wide, listed.left),
+        (vec![r, rx], vec![s.clone(), t.clone()])
+    );
+    let listed = served.forge.named(&[s.clone(), t]).await.unwrap();
+    assert_eq!(
+        (listed.found[0].name.as_str(), listed.found.len()),
+        (&*s, 1)
+    );
+    assert_eq!((listed.left.len(), listed.wide.len()), (0, 0));
+}
+
 /// A push is the same in all versions.
 #[rstest]
 #[case::of_today(true)]

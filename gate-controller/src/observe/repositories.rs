@@ -32,7 +32,7 @@ mod room;
 mod tests;
 
 use repository::Repository;
-use room::{MANY, Whole};
+use room::Whole;
 
 /// The most bytes of a text in an answer.
 pub const LONGEST_TEXT: usize = 64 << 10;
@@ -56,19 +56,30 @@ pub struct Listed {
     pub heads: Heads,
     /// Branches of which that is not known, and why.
     pub unlisted: BTreeMap<String, String>,
+    /// The names with which very much begins, in full: those are to be listed last the next time.
+    pub wide: BTreeSet<String>,
     /// When its forge was asked. None: when the list was begun.
     pub at: Option<Timestamp>,
 }
 
 impl From<Heads> for Listed {
     fn from(heads: Heads) -> Self {
-        let unlisted = BTreeMap::new();
         Self {
             heads,
-            unlisted,
+            unlisted: BTreeMap::new(),
+            wide: BTreeSet::new(),
             at: None,
         }
     }
+}
+
+/// What a list has to bring.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needed {
+    /// The branches that somebody needs.
+    pub branches: BTreeSet<String>,
+    /// What is to be listed last ([`Listed::wide`]).
+    pub wide: BTreeSet<String>,
 }
 
 /// Questions that are begun to be asked, one after another.
@@ -224,8 +235,8 @@ impl Repositories {
         known.unwrap_or_default()
     }
 
-    /// A list is begun, for this request of a person: of these branches.
-    pub fn begin_list(&self, access: &ObjectKey, request: Option<String>) -> BTreeSet<String> {
+    /// A list is begun, for this request of a person. Returns of what.
+    pub fn begin_list(&self, access: &ObjectKey, request: Option<String>) -> Needed {
         let now = self.clock.now();
         let mut all = self.lock();
         let repository = all.get_mut(access);
@@ -239,7 +250,7 @@ impl Repositories {
         self.take_in(access, news)
     }
 
-    /// Questions are begun to be asked: those that are needed before all others.
+    /// Questions are begun to be asked: of a namespace those that are needed before its others.
     pub fn begin_questions(&self, access: &ObjectKey) -> Begun {
         let now = self.clock.now();
         let mut all = self.lock();
@@ -257,17 +268,24 @@ impl Repositories {
     ) -> BTreeSet<Work> {
         self.make_room();
         let news = |repository: &mut Repository, now| repository.questions.answered(said, now);
-        self.take_in(access, news)
+        let woken = self.take_in(access, news);
+        self.make_room();
+        woken
     }
 
-    /// Drops answers that nobody asks for, of whichever repository, where all take nearly as much as they may.
+    /// Drops answers that nobody asks for where all take nearly as much as they may: of the repository first that
+    /// has most of them, so that those stay of one that has few.
     fn make_room(&self) {
-        if self.whole.bytes() <= MANY {
+        if !self.whole.is_tight() {
             return;
         }
         let mut all = self.lock();
-        for repository in all.values_mut() {
-            while self.whole.bytes() > MANY && repository.questions.drop_kept() {}
+        while self.whole.is_tight() {
+            let questions = all.values_mut().map(|it| &mut it.questions);
+            match questions.max_by_key(|it| it.kept()) {
+                Some(most) if most.kept() > 0 => most.give_way(),
+                Some(_) | None => return,
+            }
         }
     }
 

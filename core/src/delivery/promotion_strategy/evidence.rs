@@ -102,8 +102,8 @@ pub enum Sight<T> {
 pub struct Heads {
     /// The newest commit of each branch that somebody needs, by its name. Others are not there.
     pub branches: BTreeMap<String, String>,
-    /// What [`NOTES`] points to. None: there are no notes.
-    pub notes: Option<String>,
+    /// What [`NOTES`] points to. [`Sight::Absent`]: there are no notes.
+    pub notes: Sight<String>,
 }
 
 /// A repository as it is known now.

@@ -217,7 +217,12 @@ fn said(asker: &Asker<'_>, sha: &str) -> (Dry, Option<Metadata>) {
 fn noted(asker: &Asker<'_>, heads: &Heads, tip: &Tip) -> Option<Dry> {
     let both = [Some(&tip.sha), tip.joined.as_ref()];
     both.into_iter().flatten().find_map(|of| {
-        let notes = heads.notes.clone()?;
+        let notes = match &heads.notes {
+            Sight::Known(notes) => notes.clone(),
+            Sight::Absent => return None,
+            Sight::Pending => return Some(Dry::Pending),
+            Sight::Failed(why) => return Some(Dry::Unreadable(why.clone())),
+        };
         let of = of.clone();
         match asker.text(Question::Note { notes, of }) {
             Sight::Absent => None,
@@ -352,8 +357,10 @@ impl<'g> Branches<'g, '_> {
         let Some(active) = active else {
             return Dry::Unsaid;
         };
+        // Where nobody knows what notes there are, what they have said before is kept.
+        let are_known = !matches!(heads.notes, Sight::Failed(_));
         match (proposes, proposed) {
-            (Sight::Known(false), Some(proposed)) => up_to(asker, heads, proposed),
+            (Sight::Known(false), Some(proposed)) if are_known => up_to(asker, heads, proposed),
             (Sight::Pending, _) => Dry::Pending,
             _ => self.kept(asker, active),
         }

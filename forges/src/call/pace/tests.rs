@@ -218,6 +218,29 @@ async fn the_last_tenth_is_kept_for_merges() {
     assert_eq!(change(&usual).await, Ok(()));
 }
 
+/// Whoever makes others ask much does not use up what merges need.
+#[tokio::test(start_paused = true)]
+async fn the_last_twentieth_is_not_for_questions_either() {
+    let pace = Arc::<Pace>::default();
+    let all = [Urgency::Merge, Urgency::Needed, Urgency::Status];
+    let [merge, needed, usual] = all.map(|it| pacing(&pace, it));
+    let throttled = Err(Trouble::Throttled(Wait::For(Duration::from_secs(600))));
+    for (remaining, may_ask) in [("500", true), ("499", true), ("250", true), ("249", false)] {
+        pace.note(&left(remaining), true);
+        let asked = needed.question(true).await.map(drop);
+        let expected = if may_ask { Ok(()) } else { throttled.clone() };
+        assert_eq!(asked, expected, "{remaining}");
+        let is_scarce = remaining != "500";
+        assert_eq!(change(&usual).await.is_err(), is_scarce, "{remaining}");
+        assert_eq!(merge.question(true).await.map(drop), Ok(()), "{remaining}");
+        assert_eq!(change(&merge).await, Ok(()), "{remaining}");
+    }
+    // What is not counted goes on, and as soon as there is more, so does the rest.
+    assert!(needed.question(false).await.is_ok());
+    pace.note(&left("250"), true);
+    assert!(needed.question(true).await.is_ok());
+}
+
 /// As GitLab writes them, and as nobody should.
 #[tokio::test(start_paused = true)]
 async fn what_is_left_is_read_as_forges_write_it() {

@@ -21,6 +21,7 @@ use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::world::World;
 
+mod listing;
 mod news;
 mod reading;
 pub(crate) mod readings;

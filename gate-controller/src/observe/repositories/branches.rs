@@ -19,6 +19,8 @@ const GRACE: SignedDuration = SignedDuration::from_mins(2);
 pub(super) struct Branches {
     /// How often they are listed.
     pub(super) interval: SignedDuration,
+    /// What is to be listed last.
+    pub(super) wide: BTreeSet<String>,
     begun_at: Option<Timestamp>,
     wanted_at: Option<Timestamp>,
     unlisted_at: Option<Timestamp>,
@@ -182,8 +184,10 @@ impl Branches {
         let Listed {
             heads,
             unlisted,
+            wide,
             at,
         } = listed;
+        self.wide = wide;
         // It may have waited for others.
         let at = at.map_or(begun, |at| at.max(begun));
         let before = self.listed.take();

@@ -13,13 +13,15 @@ use sluice_core::delivery::promotion_strategy::evidence::{Answer, Question, Sigh
 use sluice_core::delivery::pull_request::Failure;
 
 use super::kept::Kept;
-use super::room::{MOST_BYTES, MOST_OF_ALL, Room, SHARE, Whole};
+use super::room::{MOST_KEPT, Room, Whole};
 use super::{Begun, Said};
 use crate::cluster::key::Work;
 
 mod asked;
+mod turns;
 
-use asked::{Answered, Asked, Shown, later};
+use asked::{Answered, Asked, Shown};
+use turns::{Due, Turns};
 
 /// The least time between two answers to one question.
 const APART: SignedDuration = SignedDuration::from_secs(1);
@@ -32,6 +34,7 @@ pub(super) struct Questions {
     kept: Kept,
     room: Room,
     turn: u64,
+    turns: Turns,
     /// Those that are being asked.
     begun: Vec<Arc<Question>>,
     /// How the forge has failed last.
@@ -93,7 +96,7 @@ impl Questions {
             at: now,
             absent: 2,
         });
-        let has_share = |it: &Answered| self.room.has_share(by, it.size(&question));
+        let has_share = |it: &Answered| self.room.has_share(by, it.size(&question)).is_ok();
         let kept = kept.filter(has_share);
         let is_new = kept.is_none();
         self.turn += 1;
@@ -149,19 +152,20 @@ impl Questions {
             && let Ok(answer) = answered.answer
         {
             self.kept.keep(&mut self.room, Arc::clone(question), answer);
-            self.make_room();
+            while self.room.kept() > MOST_KEPT && self.kept.drop_oldest(&mut self.room) {}
         }
     }
 
-    /// Drops answers that nobody asks for. Returns whether there is room for those that somebody does.
-    fn make_room(&mut self) -> bool {
-        while self.room.is_full() && self.drop_kept() {}
-        !self.room.is_full()
+    /// How much is kept that nobody asks for.
+    pub(super) fn kept(&self) -> usize {
+        self.room.kept()
     }
 
-    /// Drops one that nobody asks for, if there is one.
-    pub(super) fn drop_kept(&mut self) -> bool {
-        self.kept.drop_oldest(&mut self.room)
+    /// Drops the older half of what nobody asks for, or less of it if that is enough.
+    pub(super) fn give_way(&mut self) {
+        let half = self.room.kept() / 2;
+        let room = &mut self.room;
+        while room.kept() > half && room.is_tight() && self.kept.drop_oldest(room) {}
     }
 
     pub(super) fn is_asked_by(&self, by: &Work) -> bool {
@@ -233,20 +237,22 @@ impl Questions {
         }
     }
 
-    /// The next questions that are due, at most so many: if any are needed, no others.
+    /// The next questions that are due, at most so many, of the namespaces in turn.
     pub(super) fn begin(&mut self, most: usize, now: Timestamp) -> Begun {
         let due = self.asked.iter();
         let due = due.filter(|(_, asked)| asked.next_at.is_some_and(|at| at <= now));
-        let due = due.map(|(it, asked)| (asked.is_needed(it, now), asked.turn, it));
-        let mut due: Vec<_> = due.collect();
-        let are_needed = due.iter().any(|(is_needed, ..)| *is_needed);
-        due.retain(|(is_needed, ..)| *is_needed == are_needed);
-        due.sort_unstable_by_key(|(_, turn, _)| *turn);
-        due.truncate(most);
-        self.begun = due.iter().map(|(.., it)| Arc::clone(it)).collect();
-        let begun = self.begun.iter().map(|it| it.as_ref().clone());
+        let due = due.map(|(question, asked)| Due {
+            question,
+            who: &asked.who,
+            turn: asked.turn,
+            is_needed: asked.is_needed(question, now),
+        });
+        let (begun, are_needed) = self.turns.next(due.collect(), most);
+        let questions = begun.iter().map(|it| it.as_ref().clone());
+        let questions = questions.collect();
+        self.begun = begun;
         Begun {
-            questions: begun.collect(),
+            questions,
             are_needed,
         }
     }
@@ -318,67 +324,12 @@ impl Questions {
             self.keep(&Arc::new(question), Answered::new(answer, None, now));
             return BTreeSet::new();
         };
-        let is_new = match self.settle(&question, answer, now) {
-            Ok(is_new) => is_new,
-            Err(why) => {
-                // There is always room for that.
-                let _ = self.settle(&question, Err(why), now);
-                if let Some(asked) = self.asked.get_mut(&question) {
-                    asked.is_refused = true;
-                }
-                false
-            }
+        let Some(asked) = self.asked.get_mut(&question) else {
+            return BTreeSet::new();
         };
-        let failing = self.failing.as_ref();
-        let asked = self.asked.get_mut(&question);
-        let woken = asked.map(|asked| asked.woken(&question, failing, now, is_new));
-        woken.unwrap_or_default()
-    }
-
-    /// Notes the answer to a question that somebody asks. Returns whether it is another one than before.
-    ///
-    /// # Errors
-    /// There is no room for it.
-    fn settle(
-        &mut self,
-        question: &Question,
-        answer: Result<Option<Answer>, String>,
-        now: Timestamp,
-    ) -> Result<bool, String> {
-        let Some(asked) = self.asked.get_mut(question) else {
-            return Ok(false);
-        };
-        let (before, of) = (asked.answered.take(), asked.of.take());
-        let is_new = before.as_ref().is_none_or(|it| it.answer != answer);
-        let is_refusal = answer.is_err();
-        let answered = Answered::new(answer, before.as_ref(), now);
-        if let Some(before) = &before {
-            self.room.remove(of.as_ref(), before.size(question));
-        }
-        let size = answered.size(question);
-        let has_share = |by: &&Work| is_refusal || self.room.has_share(by, size);
-        let of = of.filter(|by| has_share(&by));
-        let of = of.or_else(|| asked.who.iter().find(has_share).cloned());
-        let Some(of) = of else {
-            let most = SHARE >> 20;
-            return Err(format!(
-                "its answers about this repository take more than {most} MiB"
-            ));
-        };
-        self.room.add(Some(&of), size);
-        (asked.turn, asked.failing) = (self.turn, None);
-        (asked.of, asked.is_refused) = (Some(of), false);
-        asked.next_at = answered.again(question).map(|wait| later(now, wait));
-        asked.answered = Some(answered);
-        match is_refusal || self.make_room() {
-            true => Ok(is_new),
-            false => Err(format!(
-                "the answers about this repository take more than {} MiB, or those about all more than {} \
-                 MiB",
-                MOST_BYTES >> 20,
-                MOST_OF_ALL >> 20
-            )),
-        }
+        let place = (&mut self.room, self.turn);
+        let is_new = asked.settle(&question, answer, place, now);
+        asked.woken(&question, self.failing.as_ref(), now, is_new)
     }
 
     /// Who is told something else now than before.

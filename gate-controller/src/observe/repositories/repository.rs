@@ -8,10 +8,10 @@ use sluice_core::delivery::git_repository_access::report;
 use sluice_core::delivery::promotion_strategy::evidence::{Heads, Question, Sight};
 use sluice_core::delivery::pull_request::Failure;
 
-use super::Listed;
 use super::branches::Branches;
 use super::questions::Questions;
 use super::room::Whole;
+use super::{Listed, Needed};
 use crate::cluster::key::Work;
 
 /// A repository, as this process knows it.
@@ -165,16 +165,13 @@ impl Repository {
         }
     }
 
-    /// Returns the branches that are to be listed.
-    pub(super) fn begin_list(
-        &mut self,
-        request: Option<String>,
-        now: Timestamp,
-    ) -> BTreeSet<String> {
-        let needed: BTreeSet<_> = self.needs.values().flatten().cloned().collect();
-        self.branches.begin(needed.clone(), request, now);
+    /// Returns what is to be listed.
+    pub(super) fn begin_list(&mut self, request: Option<String>, now: Timestamp) -> Needed {
+        let branches: BTreeSet<_> = self.needs.values().flatten().cloned().collect();
+        self.branches.begin(branches.clone(), request, now);
         self.begun_for.append(&mut self.awaited_by);
-        needed
+        let wide = self.branches.wide.clone();
+        Needed { branches, wide }
     }
 
     /// Returns who has to look again.

@@ -8,18 +8,19 @@ use parking_lot::Mutex;
 use serde_json::json;
 use sluice_core::delivery::git_repository_access::report::Known;
 use sluice_core::delivery::promotion_strategy::evidence::{
-    Answer, Commit, Evidence, Heads, Question, Sight,
+    Answer, Commit, Evidence, ForgeState, ForgeStatus, Heads, Question, Sight,
 };
 use sluice_core::delivery::pull_request::{Failure, Word};
 use sluice_crds::GitRepositoryAccess;
 
-use super::{Begun, Listed, Repositories, Said};
+use super::{Begun, Listed, Needed, Repositories, Said};
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::clock::SetClock;
 
 mod answers;
 mod heads;
+mod room;
 
 /// The repositories of a process, and which accesses they have woken.
 struct Scene {
@@ -144,11 +145,22 @@ fn listed(heads: &[(&str, &str)]) -> Heads {
         .map(|(branch, commit)| ((*branch).to_owned(), (*commit).to_owned()))
         .collect();
     let notes = branches.remove("notes");
+    let notes = notes.map_or(Sight::Absent, Sight::Known);
     Heads { branches, notes }
 }
 
 fn text(text: &str) -> Said {
     Said::Answer(Some(Answer::Text(text.into())))
+}
+
+/// That a status of the forge says this.
+fn statuses(description: &str) -> Said {
+    let status = ForgeStatus {
+        context: "ci".to_owned(),
+        state: ForgeState::Success,
+        description: description.to_owned(),
+    };
+    Said::Answer(Some(Answer::Statuses([status].into())))
 }
 
 fn nothing() -> Vec<String> {

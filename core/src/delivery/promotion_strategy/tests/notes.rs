@@ -131,6 +131,32 @@ fn a_newer_note_is_no_check_of_what_was_merged() {
     assert_eq!(play.merges.len(), 2);
 }
 
+/// Who needs a note waits, and nothing goes back to where it was before one.
+#[test]
+fn what_notes_have_said_stays_while_nobody_knows_them() {
+    let mut play = held_at("prod");
+    let second = play.hydrate_some("v2", "prod");
+    play.settle();
+    let waits = ["GateClosed"];
+    let is_at = |play: &Play, dry: &str| play.at("env/dev") == Some(dry);
+    assert!(is_at(&play, &second));
+    assert_eq!(play.reasons("env/prod"), waits);
+    play.repository.hidden_notes = Some("there are too many".to_owned());
+    play.settle();
+    assert!(is_at(&play, &second));
+    assert_eq!(play.reasons("env/prod"), waits);
+    let third = play.hydrate_some("v3", "prod");
+    play.open.insert("office".to_owned(), true);
+    play.settle_healthy();
+    assert!(is_at(&play, &second));
+    assert_eq!(play.reasons("env/prod"), ["WaitsForEnvironment"]);
+    assert_eq!(play.merges.len(), 0);
+    play.repository.hidden_notes = None;
+    play.settle_healthy();
+    assert!(is_at(&play, &third));
+    assert_eq!(play.at("env/prod"), Some(third.as_str()));
+}
+
 #[test]
 fn what_a_note_has_said_stays_when_something_else_is_proposed() {
     let mut play = held_at("test");

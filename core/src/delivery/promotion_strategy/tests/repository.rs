@@ -19,6 +19,8 @@ pub(super) struct Repository {
     commits: BTreeMap<String, Arc<Commit>>,
     files: BTreeMap<String, String>,
     notes: BTreeMap<String, String>,
+    /// Why it is not known what notes there are.
+    pub(super) hidden_notes: Option<String>,
     branches: BTreeMap<String, String>,
     statuses: BTreeMap<String, Vec<ForgeStatus>>,
     /// What was asked for, and is answered.
@@ -288,7 +290,11 @@ impl Evidence for Repository {
             Some(why) => Sight::Failed(why.clone()),
             None => Sight::Known(Arc::new(Heads {
                 branches: self.branches.clone(),
-                notes: (!self.notes.is_empty()).then(|| id(&format!("{:?}", self.notes))),
+                notes: match (&self.hidden_notes, self.notes.is_empty()) {
+                    (Some(why), _) => Sight::Failed(why.clone()),
+                    (None, true) => Sight::Absent,
+                    (None, false) => Sight::Known(id(&format!("{:?}", self.notes))),
+                },
             })),
         }
     }

@@ -10,7 +10,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use sluice_core::delivery::commit_status::report::Errand;
-use sluice_core::delivery::promotion_strategy::evidence::Heads;
+use sluice_core::delivery::promotion_strategy::evidence::{Heads, Sight};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{CommitStatus, CommitStatusStatus, GitRepositoryAccess, PromotionStrategy};
 use tokio::time::timeout;
@@ -304,7 +304,7 @@ async fn a_name_is_reserved_in_its_repository_whichever_access_is_named() {
     repositories.begin_list(&key, None);
     let heads = Heads {
         branches: [].into(),
-        notes: None,
+        notes: Sight::Absent,
     };
     repositories.listed(&key, Ok(heads.into()));
     scene.look().await.unwrap();

@@ -1,35 +1,31 @@
-//! What a forge is asked for a GitRepositoryAccess.
+//! What a forge is asked about commits for a GitRepositoryAccess.
 //!
-//! What comes in: the branches that somebody needs, or questions about commits. What goes out: where the
-//! branches point to, from one request; or the answers, one after another, until the forge fails or the time
-//! is over. What is of no use because of what somebody has pushed says nothing of what else is asked.
+//! What comes in: questions about commits. What goes out: the answers, one after another, until the forge fails or
+//! the time is over. What is of no use because of what somebody has pushed says nothing of what else is asked.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sluice_core::delivery::promotion_strategy::evidence::{
-    Answer, Commit, ForgeState, ForgeStatus, Heads, METADATA, NOTES, Question,
+    Answer, Commit, ForgeState, ForgeStatus, METADATA, Question,
 };
 use sluice_egress::EgressError;
-use sluice_forges::{FilePath, Forge, ForgeError, Missing, Sha, StatusState, Trouble};
+use sluice_forges::{FilePath, Forge, ForgeError, Missing, Named, Sha, StatusState, Trouble};
 use tokio::time::Instant;
 
 use crate::act::forges::Failure;
 use crate::observe::clock::Clock;
-use crate::observe::repositories::{LONGEST_TEXT, Listed, Said};
+use crate::observe::repositories::{LONGEST_TEXT, Said};
 
 /// The most bytes of a message's beginning, and of its end.
 const LONGEST_PART: usize = 2 << 10;
-/// Where Git keeps branches.
-const BRANCHES: &str = "refs/heads/";
 
 /// What a repository can be asked.
 pub(super) trait Repository: Sync {
-    /// The references with these names, with what they point to.
+    /// Which references with these names there are.
     fn references(
         &self,
         names: &[String],
-    ) -> impl Future<Output = Result<Vec<(String, String)>, ForgeError>> + Send;
+    ) -> impl Future<Output = Result<Found, ForgeError>> + Send;
 
     /// A commit. None: there is no such commit.
     fn commit(
@@ -58,64 +54,15 @@ pub(super) trait Repository: Sync {
     ) -> impl Future<Output = Result<Vec<ForgeStatus>, ForgeError>> + Send;
 }
 
-/// Where the branches point to, and the notes: by one request. Where that brings too much, because very much is
-/// called so at its beginning, by several: then those alone are not listed which bring it.
-pub(super) async fn list(
-    repository: &impl Repository,
-    branches: &BTreeSet<String>,
-    until: Instant,
-) -> Result<Listed, Failure> {
-    let names = branches.iter().map(|branch| format!("{BRANCHES}{branch}"));
-    let mut parts = vec![names.chain([NOTES.to_owned()]).collect::<Vec<_>>()];
-    let (mut found, mut too_many) = (Vec::new(), BTreeSet::new());
-    while let Some(mut part) = parts.pop() {
-        match repository.references(&part).await {
-            Err(error) if is_too_long(&error) => match part.as_slice() {
-                // They belong to everybody.
-                [name] if name == NOTES => return Err(error.into()),
-                [_] => too_many.extend(part),
-                _ if Instant::now() >= until => return Err(error.into()),
-                _ => {
-                    let rest = part.split_off(part.len() / 2);
-                    parts.extend([part, rest]);
-                }
-            },
-            more => found.extend(more?),
-        }
-    }
-    let (mut heads, mut notes) = (BTreeMap::new(), None);
-    for (name, id) in found {
-        // Others begin with the same text.
-        match name.strip_prefix(BRANCHES) {
-            Some(branch) if branches.contains(branch) => {
-                heads.insert(branch.to_owned(), id);
-            }
-            None if name == NOTES => notes = Some(id),
-            Some(_) | None => {}
-        }
-    }
-    let too_many = too_many.iter().filter_map(|it| it.strip_prefix(BRANCHES));
-    let unlisted = too_many.map(|branch| (branch.to_owned(), too_wide(branch)));
-    Ok(Listed {
-        heads: Heads {
-            branches: heads,
-            notes,
-        },
-        unlisted: unlisted.collect(),
-        at: None,
-    })
-}
-
-fn is_too_long(error: &ForgeError) -> bool {
-    let trouble = &error.trouble;
-    matches!(trouble, Trouble::Unanswered(EgressError::TooLong(_)))
-}
-
-fn too_wide(branch: &str) -> String {
-    format!(
-        "there are so many branches whose names begin with {branch} that they cannot be listed; delete some, \
-         or give it another name"
-    )
+/// What a repository says of names.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Those that are there, with what they point to.
+    pub(super) names: Vec<(String, String)>,
+    /// Those of which it does not say that, because it has said too much before.
+    pub(super) left: Vec<String>,
+    /// Those with which very much begins.
+    pub(super) wide: Vec<String>,
 }
 
 /// Answers questions in their order. None is begun after `until`, or after the forge has failed.
@@ -297,9 +244,14 @@ fn path(of: &str, depth: usize) -> String {
 }
 
 impl Repository for Forge {
-    async fn references(&self, names: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
-        let found = self.named(names).await?.into_iter();
-        Ok(found.map(|it| (it.name, it.id.to_string())).collect())
+    async fn references(&self, names: &[String]) -> Result<Found, ForgeError> {
+        let Named { found, left, wide } = self.named(names).await?;
+        let found = found.into_iter();
+        Ok(Found {
+            names: found.map(|it| (it.name, it.id.to_string())).collect(),
+            left,
+            wide,
+        })
     }
 
     async fn commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {

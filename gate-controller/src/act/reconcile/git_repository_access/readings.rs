@@ -12,7 +12,7 @@ use sluice_crds::GitRepositoryAccess;
 use sluice_forges::Urgency;
 use tokio::time::Instant;
 
-use super::reading;
+use super::{listing, reading};
 use crate::act::errands::{Errands, Standing, Term, Unfinished};
 use crate::act::forges::Located;
 use crate::act::reconcile::Context;
@@ -20,7 +20,7 @@ use crate::act::waker::Waker;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::lease::Leadership;
-use crate::observe::repositories::{Begun, Listed, Repositories, Said};
+use crate::observe::repositories::{Begun, Listed, Needed, Repositories, Said};
 
 /// After so long no further question is begun, so that the errand ends before it is ended.
 const BEGINS: Duration = Duration::from_secs(40);
@@ -93,7 +93,7 @@ impl Readings {
         request: Option<String>,
     ) {
         let key = ObjectKey::of(object);
-        let branches = context.repositories.begin_list(&key, request);
+        let Needed { branches, wide } = context.repositories.begin_list(&key, request);
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
         let (at, of) = (Located::by(object), work(&key));
@@ -103,7 +103,7 @@ impl Readings {
             let asks = (&*key.namespace, Urgency::Other);
             let listed = match forges.open(&at, asks, clock.now()).await {
                 Ok(forge) => {
-                    let listed = reading::list(&forge, &branches, until).await;
+                    let listed = listing::list(&forge, &branches, &wide, until).await;
                     listed.map(|listed| Listed {
                         at: asked,
                         ..listed
@@ -149,10 +149,10 @@ impl Readings {
     }
 }
 
-/// A merge may wait for what nobody knows.
+/// Something waits for what nobody knows.
 pub(super) fn urgency(begun: &Begun) -> Urgency {
     match begun.are_needed {
-        true => Urgency::Merge,
+        true => Urgency::Needed,
         false => Urgency::Other,
     }
 }

@@ -30,6 +30,7 @@ use crate::observe::cache::Seen;
 use crate::observe::clock::SetClock;
 use crate::observe::repositories::Begun;
 
+mod listing;
 mod reading;
 
 const NOON: &str = "2026-11-20T12:00:00Z";
@@ -261,7 +262,7 @@ async fn a_question_that_fails_is_told_to_those_who_ask() {
 
 #[test]
 fn what_nobody_knows_is_asked_like_a_merge() {
-    for (are_needed, expected) in [(true, Urgency::Merge), (false, Urgency::Other)] {
+    for (are_needed, expected) in [(true, Urgency::Needed), (false, Urgency::Other)] {
         let begun = Begun {
             are_needed,
             ..Begun::default()

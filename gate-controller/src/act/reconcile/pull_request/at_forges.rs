@@ -107,11 +107,13 @@ impl AtForges {
     }
 
     /// Something has changed in the repository of this access. All that name it are looked at now, by lists that are
-    /// got anew.
+    /// got anew, unless so much has changed of late that they are looked at in their usual time.
     pub(crate) fn look_now_by(&self, context: &Context, access: &ObjectKey) {
         let seen = context.world.accesses.get(access.borrowed());
-        if let Some(object) = seen.as_ref().and_then(Seen::object) {
-            self.lists.outdate(&Located::by(object));
+        let object = seen.as_ref().and_then(Seen::object);
+        let now = context.clock.now();
+        if object.is_some_and(|object| !self.lists.outdate(&Located::by(object), now)) {
+            return;
         }
         let access = Work::own(Kind::GitRepositoryAccess, access.clone());
         let by = context.world.interested(&access).into_iter();
@@ -210,7 +212,7 @@ impl AtForges {
         let turn = match urgency(&object, &task) {
             Urgency::Withdrawal => Turn::First,
             Urgency::Merge => Turn::Merge,
-            Urgency::Status | Urgency::Opening | Urgency::Other => Turn::Usual,
+            Urgency::Needed | Urgency::Status | Urgency::Opening | Urgency::Other => Turn::Usual,
         };
         let run = |term: Term| async move {
             // It may have waited for others.

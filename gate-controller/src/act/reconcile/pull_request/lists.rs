@@ -19,9 +19,17 @@ const FRESH: SignedDuration = SignedDuration::from_secs(50);
 /// After so long a list is dropped that nobody has got again.
 const KEPT: SignedDuration = SignedDuration::from_mins(10);
 
+/// How often lists are got anew because something has changed, in the long run and at once. Forges count them.
+const ANEW: SignedDuration = SignedDuration::from_secs(30);
+const AT_ONCE: i32 = 4;
+
 /// The lists.
 #[derive(Default)]
-pub struct Lists(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Option<Listed>>>>>);
+pub struct Lists {
+    all: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Option<Listed>>>>>,
+    /// Until when each repository has had its turns to be listed anew.
+    anew: Mutex<HashMap<Located, Timestamp>>,
+}
 
 /// Which list: of the same address by the same Secret, so that nobody sees by it what another one may see.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -89,13 +97,34 @@ impl Lists {
         listed.open.get(&number).filter(|_| is_fresh).cloned()
     }
 
-    /// Something has changed in a repository: who needs a list of it from now on gets another one.
-    pub(crate) fn outdate(&self, at: &Located) {
-        self.0.lock().retain(|key, _| key.at != *at);
+    /// Something has changed in a repository: who needs a list of it from now on gets another one. Returns whether
+    /// that is so: whoever changes very much has others wait for the usual time.
+    pub(crate) fn outdate(&self, at: &Located, now: Timestamp) -> bool {
+        let has_turn = self.take_turn(at, now);
+        if has_turn {
+            self.all.lock().retain(|key, _| key.at != *at);
+        }
+        has_turn
+    }
+
+    fn take_turn(&self, at: &Located, now: Timestamp) -> bool {
+        let later = |at: Timestamp, turns| {
+            let wait = ANEW.saturating_mul(turns);
+            at.saturating_add(wait).unwrap_or(at)
+        };
+        let mut anew = self.anew.lock();
+        // Also after the clock was set back.
+        anew.retain(|_, until| (now..=later(now, AT_ONCE)).contains(until));
+        let until = anew.get(at).copied().unwrap_or(now);
+        let has_turn = until <= later(now, AT_ONCE - 1);
+        if has_turn {
+            anew.insert(at.clone(), later(until, 1));
+        }
+        has_turn
     }
 
     fn place(&self, key: &Key, now: Timestamp) -> Arc<tokio::sync::Mutex<Option<Listed>>> {
-        let mut all = self.0.lock();
+        let mut all = self.all.lock();
         if !all.contains_key(key) {
             all.retain(|_, place| match place.try_lock() {
                 Ok(known) => (known.as_ref()).is_some_and(|it| is_within(it.at, KEPT, now)),
@@ -157,7 +186,7 @@ mod tests {
         assert_eq!(head("main", 0, "five").await, "five");
         // What nobody asks for is dropped.
         assert_eq!(head("other", 700, "six").await, "six");
-        assert_eq!(lists.0.lock().len(), 1);
+        assert_eq!(lists.all.lock().len(), 1);
     }
 
     #[tokio::test]
@@ -196,12 +225,39 @@ mod tests {
         let head = async |second, new| find(&lists, "main", second, new).await.unwrap().head;
         assert_eq!(head(0, "one").await, "one");
         let url = "https://git.example.com/a/other";
-        lists.outdate(&Located::at("apps", ForgeType::Gitea, url, "token"));
+        let other = Located::at("apps", ForgeType::Gitea, url, "token");
+        assert!(lists.outdate(&other, at(1)));
         assert_eq!(head(1, "two").await, "one");
-        lists.outdate(&key("main").at);
+        assert!(lists.outdate(&key("main").at, at(1)));
         assert_eq!(lists.known(&key("main"), at(1), 7), None);
         assert_eq!(head(1, "two").await, "two");
         assert_eq!(head(2, "three").await, "two");
+    }
+
+    /// Whoever changes something all the time uses up nobody's limit at the forge by that.
+    #[tokio::test]
+    async fn lists_are_got_anew_a_few_times_at_once_and_then_twice_a_minute() {
+        let lists = Lists::default();
+        let all = 0..600;
+        let anew = all.filter(|second| lists.outdate(&key("main").at, at(*second)));
+        let anew: Vec<_> = anew.collect();
+        assert_eq!(anew[..6], [0, 1, 2, 3, 30, 60]);
+        assert_eq!(anew.len(), 4 + 19);
+        // A list that is not dropped is used.
+        find(&lists, "main", 599, "one").await.unwrap();
+        assert!(!lists.outdate(&key("main").at, at(599)));
+        assert_eq!(find(&lists, "main", 599, "two").await.unwrap().head, "one");
+        // Another repository has its own, and after a while there are as many again.
+        let url = "https://git.example.com/a/other";
+        let other = Located::at("apps", ForgeType::Gitea, url, "token");
+        assert!(lists.outdate(&other, at(599)));
+        for second in [720, 720, 720, 720] {
+            assert!(lists.outdate(&key("main").at, at(second)));
+        }
+        assert!(!lists.outdate(&key("main").at, at(720)));
+        // The clock was set back.
+        assert!(lists.outdate(&key("main").at, at(0)));
+        assert_eq!(lists.anew.lock().len(), 1);
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ use sluice_core::delivery::pull_request::{Failure, Word};
 
 use crate::cluster::key::Work;
 use crate::observe::repositories::kept::size;
+use crate::observe::repositories::room::Room;
 
 /// How old an answer may get that may change.
 const RENEWED: SignedDuration = SignedDuration::from_mins(1);
@@ -72,6 +73,96 @@ impl Asked {
         let next = failing.next_at(now);
         self.next_at = Some(needed.map_or(next, |needed| needed.min(next)));
         self.failing = Some(failing);
+    }
+
+    /// Takes an answer in, with its place among all questions. Returns whether it is another one than before.
+    ///
+    /// Where there is no room for it, what is known of something that changes stays until it is too old: there may
+    /// be room soon. Of anything else it is said why it is not known.
+    pub(super) fn settle(
+        &mut self,
+        question: &Question,
+        answer: Result<Option<Answer>, String>,
+        (room, turn): (&mut Room, u64),
+        now: Timestamp,
+    ) -> bool {
+        let answered = Answered::new(answer, self.answered.as_ref(), now);
+        let of = match self.share(room, question, &answered) {
+            Ok(of) => of,
+            Err(why)
+                if matches!(
+                    self.answered,
+                    Some(Answered {
+                        answer: Ok(Some(_)),
+                        ..
+                    })
+                ) =>
+            {
+                let failure = Failure::new(Word::Unanswered, why);
+                self.fail(question, (failure, true), turn, now);
+                return false;
+            }
+            Err(why) => {
+                // There is always room for that.
+                let refused = Answered::new(Err(why), None, now);
+                let of = self.of.clone();
+                self.take(question, refused, of, (room, turn), now);
+                self.is_refused = true;
+                return false;
+            }
+        };
+        let before = self.answered.as_ref();
+        let is_new = before.is_none_or(|it| it.answer != answered.answer);
+        self.take(question, answered, of, (room, turn), now);
+        is_new
+    }
+
+    fn take(
+        &mut self,
+        question: &Question,
+        answered: Answered,
+        of: Option<Work>,
+        (room, turn): (&mut Room, u64),
+        now: Timestamp,
+    ) {
+        if let Some(before) = &self.answered {
+            room.remove(self.of.as_ref(), before.size(question));
+        }
+        let of = of.or_else(|| self.who.first().cloned());
+        room.add(of.as_ref(), answered.size(question));
+        (self.turn, self.failing) = (turn, None);
+        (self.of, self.is_refused) = (of, false);
+        self.next_at = answered.again(question).map(|wait| later(now, wait));
+        self.answered = Some(answered);
+    }
+
+    /// In whose share an answer fits. What gets no larger fits where it is.
+    ///
+    /// # Errors
+    /// In that of nobody who asks: why.
+    fn share(
+        &self,
+        room: &mut Room,
+        question: &Question,
+        answered: &Answered,
+    ) -> Result<Option<Work>, String> {
+        let size = answered.size(question);
+        let held = self.answered.as_ref().map(|it| it.size(question));
+        let held = held.unwrap_or_default();
+        if size <= held {
+            return Ok(self.of.clone());
+        }
+        // The one before makes room for it.
+        room.remove(self.of.as_ref(), held);
+        let mut share = Ok(None);
+        for by in self.of.iter().chain(&self.who) {
+            share = room.has_share(by, size).map(|()| Some(by.clone()));
+            if share.is_ok() {
+                break;
+            }
+        }
+        room.add(self.of.as_ref(), held);
+        share
     }
 
     /// Whether nobody can decide without an answer much longer.
@@ -188,10 +279,12 @@ impl Answered {
         }
     }
 
+    /// How much memory it takes. What is of no use takes about as much as a question without an answer, and is
+    /// counted as little: otherwise what is refused for lack of room would take room.
     pub(super) fn size(&self, question: &Question) -> usize {
         match &self.answer {
             Ok(answer) => size(question, answer.as_ref()),
-            Err(why) => size(question, None) + why.capacity(),
+            Err(_) => 0,
         }
     }
 }

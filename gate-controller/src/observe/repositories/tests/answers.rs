@@ -17,19 +17,8 @@ fn contains(base: &str) -> Question {
     Question::Contains { base, commit }
 }
 
-fn statuses() -> Question {
+fn of_statuses() -> Question {
     Question::Statuses("a".to_owned())
-}
-
-/// That a status of the forge says this.
-fn said(description: &str) -> Said {
-    use sluice_core::delivery::promotion_strategy::evidence::{ForgeState, ForgeStatus};
-    let status = ForgeStatus {
-        context: "ci".to_owned(),
-        state: ForgeState::Success,
-        description: description.to_owned(),
-    };
-    Said::Answer(Some(Answer::Statuses([status].into())))
 }
 
 fn absent() -> Said {
@@ -94,21 +83,21 @@ fn what_nobody_wants_to_know_any_more_is_not_asked() {
 #[test]
 fn statuses_are_read_again_after_a_minute_or_when_somebody_knows_better() {
     let scene = Scene::new();
-    scene.ask("one", &[statuses()]);
-    assert_eq!(scene.answer(&said("1 of 2")).1, ["one"]);
+    scene.ask("one", &[of_statuses()]);
+    assert_eq!(scene.answer(&statuses("1 of 2")).1, ["one"]);
     assert_eq!(next_in(&scene, 0), Some(60));
     scene.pass(60);
-    assert_eq!(scene.answer(&said("1 of 2")).1, nothing());
+    assert_eq!(scene.answer(&statuses("1 of 2")).1, nothing());
     scene.pass(120);
-    assert_eq!(scene.answer(&said("2 of 2")).1, ["one"]);
+    assert_eq!(scene.answer(&statuses("2 of 2")).1, ["one"]);
     // Not more than once a second.
     scene.wakes();
-    scene.room.renew(&access(), &statuses());
+    scene.room.renew(&access(), &of_statuses());
     assert_eq!((scene.wakes(), next_in(&scene, 120)), (1, Some(1)));
     scene.pass(121);
-    scene.answer(&said("2 of 2"));
+    scene.answer(&statuses("2 of 2"));
     scene.pass(130);
-    scene.room.renew(&access(), &statuses());
+    scene.room.renew(&access(), &of_statuses());
     assert_eq!(next_in(&scene, 130), Some(0));
     // Nobody asks this one.
     scene.wakes();
@@ -119,28 +108,28 @@ fn statuses_are_read_again_after_a_minute_or_when_somebody_knows_better() {
     // They are not read while nobody wants to know, and nothing old is told afterwards.
     scene.ask("one", &[]);
     assert_eq!(next_in(&scene, 130), None);
-    assert_eq!(scene.sight(&statuses()), Sight::Pending);
+    assert_eq!(scene.sight(&of_statuses()), Sight::Pending);
 }
 
 #[test]
 fn statuses_that_cannot_be_read_again_are_too_old_some_time() {
     let scene = Scene::new();
-    scene.ask("one", &[statuses()]);
-    scene.answer(&said("2 of 2"));
+    scene.ask("one", &[of_statuses()]);
+    scene.answer(&statuses("2 of 2"));
     scene.pass(60);
     assert_eq!(scene.answer(&failed(Word::Unanswered)).1, nothing());
-    assert!(matches!(scene.sight(&statuses()), Sight::Known(_)));
+    assert!(matches!(scene.sight(&of_statuses()), Sight::Known(_)));
     assert_eq!(scene.known().questions.stale_at, Some(at(300)));
     scene.pass(300);
     assert_eq!(names(scene.room.outdated(&access())), ["one"]);
     assert_eq!(
-        scene.sight(&statuses()),
+        scene.sight(&of_statuses()),
         Sight::Failed("it is Unanswered".to_owned())
     );
     assert_eq!(scene.answer(&failed(Word::Unanswered)).1, nothing());
     scene.pass(400);
-    assert_eq!(scene.answer(&said("2 of 2")).1, ["one"]);
-    assert!(matches!(scene.sight(&statuses()), Sight::Known(_)));
+    assert_eq!(scene.answer(&statuses("2 of 2")).1, ["one"]);
+    assert!(matches!(scene.sight(&of_statuses()), Sight::Known(_)));
 }
 
 /// A forge may show by its API later than by Git what was pushed.
@@ -242,6 +231,56 @@ fn few_questions_are_asked_at_once_in_the_order_in_which_they_came() {
     assert_eq!(next_in(&scene, 0), None);
 }
 
+/// Whoever asks much keeps nobody waiting who asks little, also where that is not needed at once.
+#[test]
+fn namespaces_take_turns_in_what_is_asked() {
+    let scene = Scene::new();
+    let by = |namespace: &str, n: usize| {
+        let name = &*n.to_string();
+        Work::own(Kind::PromotionStrategy, KeyRef { namespace, name }.into())
+    };
+    let ask = |namespace: &str, n: usize, question: Question| {
+        scene.room.ask(&access(), &by(namespace, n), [question]);
+    };
+    ask("shop", 0, of_statuses());
+    scene.answer(&statuses("1 of 2"));
+    scene.pass(60);
+    for n in 0..64 {
+        ask("evil", n, metadata(format!("{n:02}")));
+    }
+    ask("web", 0, metadata("of web"));
+    let web_and_evil = scene.begin();
+    assert_eq!(web_and_evil.len(), 16);
+    assert!(web_and_evil.contains(&metadata("of web")));
+    answer(&scene, web_and_evil);
+    // The statuses are renewed before more that is needed elsewhere.
+    let renewed = scene.room.begin_questions(&access());
+    assert_eq!(renewed.questions, [of_statuses()]);
+    assert!(!renewed.are_needed);
+    scene
+        .room
+        .answered(&access(), Ok(vec![(of_statuses(), statuses("2 of 2"))]));
+    // Of those who come later, each has one before any has more.
+    for n in 0..20 {
+        ask(&format!("late-{n:02}"), 0, metadata(format!("of {n:02}")));
+    }
+    let late = scene.begin();
+    let is_late = |it: &&Question| matches!(it, Question::Metadata(of) if of.starts_with("of"));
+    assert_eq!(late.iter().filter(is_late).count(), 16);
+    answer(&scene, late);
+    let rest = scene.begin();
+    assert_eq!(rest.iter().filter(is_late).count(), 4);
+    answer(&scene, rest);
+    while !scene.answer(&text("{}")).0.is_empty() {}
+    assert_eq!(next_in(&scene, 60), Some(60));
+}
+
+/// The forge has answered these.
+fn answer(scene: &Scene, questions: Vec<Question>) {
+    let said = questions.into_iter().map(|it| (it, text("{}")));
+    scene.room.answered(&access(), Ok(said.collect()));
+}
+
 #[test]
 fn only_so_many_answers_are_kept_that_nobody_asks_for() {
     let scene = Scene::new();
@@ -297,8 +336,8 @@ fn what_fails_of_one_question_holds_no_other() {
 #[test]
 fn what_nobody_knows_is_asked_before_what_is_known_is_renewed() {
     let scene = Scene::new();
-    scene.ask("one", &[statuses()]);
-    scene.answer(&said("1 of 2"));
+    scene.ask("one", &[of_statuses()]);
+    scene.answer(&statuses("1 of 2"));
     scene.pass(60);
     scene.ask("other", &[contains("b"), metadata("a")]);
     let begun = |questions: &[Question], are_needed| Begun {
@@ -308,18 +347,18 @@ fn what_nobody_knows_is_asked_before_what_is_known_is_renewed() {
     let begin = || scene.room.begin_questions(&access());
     assert_eq!(begin(), begun(&[metadata("a"), contains("b")], true));
     scene.answer(&text("{}"));
-    assert_eq!(begin(), begun(&[statuses()], false));
+    assert_eq!(begin(), begun(&[of_statuses()], false));
     // It is kept for merges. No question that is needed waits for that, nor is this one held until it is too old.
     let mut throttled = Failure::new(Word::ForgeThrottled, "it is kept for merges");
     throttled.not_before = Some(at(3_600));
     scene.answer(&Said::FailedAlone(throttled));
-    assert!(matches!(scene.sight(&statuses()), Sight::Known(_)));
+    assert!(matches!(scene.sight(&of_statuses()), Sight::Known(_)));
     assert_eq!(next_in(&scene, 60), Some(180));
     scene.ask("other", &[contains("c")]);
     assert_eq!(begin(), begun(&[contains("c")], true));
     scene.answer(&text("{}"));
     scene.pass(240);
-    assert_eq!(begin(), begun(&[statuses()], true));
+    assert_eq!(begin(), begun(&[of_statuses()], true));
 }
 
 #[test]
@@ -342,128 +381,4 @@ fn one_question_that_always_fails_holds_others_for_a_short_time_alone() {
         scene.ask("one", &[metadata("bad"), metadata("next")]);
         assert_eq!(next_in(&scene, second), Some(10));
     }
-}
-
-/// The answer to every question that is due.
-fn answer_all(scene: &Scene, said: &Said) {
-    while !scene.answer(said).0.is_empty() {}
-}
-
-fn long() -> Said {
-    Said::Answer(Some(commit("x".repeat(64 << 10))))
-}
-
-fn of_commit(n: usize) -> Question {
-    Question::Commit(n.to_string())
-}
-
-fn known(scene: &Scene, numbers: std::ops::Range<usize>) -> usize {
-    let known = |n: &usize| matches!(scene.sight(&of_commit(*n)), Sight::Known(_));
-    numbers.filter(known).count()
-}
-
-#[test]
-fn answers_that_nobody_asks_for_take_a_bounded_amount_of_memory() {
-    let scene = Scene::new();
-    for n in 0..300 {
-        scene.ask("one", &[of_commit(n)]);
-        scene.answer(&long());
-    }
-    let kept = known(&scene, 0..300);
-    assert!((240..=256).contains(&kept), "{kept}");
-    assert_eq!((known(&scene, 299..300), known(&scene, 0..1)), (1, 0));
-}
-
-/// Whoever asks much must not take the room of others.
-#[test]
-fn each_who_asks_has_a_share_of_the_memory() {
-    let scene = Scene::new();
-    let all: Vec<_> = (0..100).map(of_commit).collect();
-    scene.ask("one", &all);
-    answer_all(&scene, &long());
-    let kept = known(&scene, 0..100);
-    assert!((60..=64).contains(&kept), "{kept}");
-    let why = "its answers about this repository take more than 4 MiB".to_owned();
-    assert_eq!(scene.sight(&of_commit(99)), Sight::Failed(why.clone()));
-    // The next one has a share of its own, also for what the first one asks.
-    scene.ask("other", &[of_commit(99), of_commit(200)]);
-    answer_all(&scene, &long());
-    assert_eq!((known(&scene, 99..100), known(&scene, 200..201)), (1, 1));
-    // What it leaves to the first one still counts, and there is room again.
-    scene.ask("other", &[]);
-    assert_eq!(known(&scene, 99..100), 1);
-    scene.ask("one", &all[..1]);
-    scene.ask("one", &[of_commit(300)]);
-    answer_all(&scene, &long());
-    assert_eq!(known(&scene, 300..301), 1);
-}
-
-#[test]
-fn answers_that_are_asked_for_take_a_bounded_amount_of_memory() {
-    let scene = Scene::new();
-    for who in 0..6 {
-        let from = who * 100;
-        let all: Vec<_> = (from..from + 60).map(of_commit).collect();
-        scene.ask(&who.to_string(), &all);
-        answer_all(&scene, &long());
-    }
-    let kept = known(&scene, 0..600);
-    assert!((240..=256).contains(&kept), "{kept}");
-    let Sight::Failed(why) = scene.sight(&of_commit(559)) else {
-        panic!("it is known");
-    };
-    assert!(why.contains("take more than 16 MiB"), "{why}");
-}
-
-#[test]
-fn the_answers_about_all_repositories_take_a_bounded_amount_of_memory() {
-    let scene = Scene::new();
-    let place = |of: usize| -> ObjectKey {
-        let name = format!("shop-{of}");
-        let namespace = "apps";
-        KeyRef {
-            namespace,
-            name: &name,
-        }
-        .into()
-    };
-    let answer = |of: usize| {
-        let access = place(of);
-        loop {
-            let begun = scene.room.begin_questions(&access).questions;
-            if begun.is_empty() {
-                break;
-            }
-            let said = begun.into_iter().map(|it| (it, long()));
-            scene.room.answered(&access, Ok(said.collect()));
-        }
-    };
-    let known = |of: usize| {
-        let seen = scene.room.of(&place(of), &strategy("one"));
-        let all = (0..240).map(of_commit);
-        all.filter(|it| matches!(seen.answer(it), Sight::Known(_)))
-            .count()
-    };
-    // Of the first ones nobody wants to know anything any more.
-    for of in 0..8 {
-        for who in 0..4 {
-            let all = (who * 60..who * 60 + 60).map(of_commit);
-            scene.room.ask(&place(of), &strategy(&who.to_string()), all);
-        }
-        answer(of);
-        if of < 4 {
-            assert_eq!(known(of), 240);
-            for who in 0..4 {
-                scene.room.ask(&place(of), &strategy(&who.to_string()), []);
-            }
-        }
-    }
-    let all: Vec<_> = (0..8).map(known).collect();
-    let kept: usize = all.iter().sum();
-    assert!((900..=1_024).contains(&kept), "{all:?}");
-    // Others were dropped for what somebody asks for.
-    assert!(all[4..].iter().all(|known| *known == 240), "{all:?}");
-    // Nothing is left of it.
-    scene.room.clear();
-    assert_eq!(scene.room.whole.bytes(), 0);
 }

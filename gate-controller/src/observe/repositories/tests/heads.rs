@@ -36,7 +36,7 @@ fn many_need_a_repository_and_one_list_does_for_all() {
     }
     assert_eq!(scene.wakes(), 1);
     let needed = scene.room.begin_list(&access(), None);
-    assert_eq!(needed.len(), 501);
+    assert_eq!(needed.branches.len(), 501);
     assert_eq!(scene.known().list.unlisted_at, None);
     // What is being listed need not be listed again.
     scene.need("more", &["main"]);
@@ -53,6 +53,28 @@ fn many_need_a_repository_and_one_list_does_for_all() {
         scene.need(&n.to_string(), &["main", &branch(n)]);
     }
     assert_eq!(scene.wakes(), 0);
+}
+
+/// Whoever pushes very much does not have others wait for it at each list.
+#[test]
+fn what_was_too_much_is_listed_last_the_next_time() {
+    let scene = Scene::new();
+    scene.need("one", &["dev", "r"]);
+    let begin = || scene.room.begin_list(&access(), None).wide;
+    assert_eq!(begin(), BTreeSet::new());
+    let wide = BTreeSet::from(["refs/heads/r".to_owned()]);
+    let brought = |wide: &BTreeSet<String>| Listed {
+        wide: wide.clone(),
+        ..listed(&[("dev", "a")]).into()
+    };
+    scene.room.listed(&access(), Ok(brought(&wide)));
+    assert_eq!(begin(), wide);
+    // Also after a list that fails.
+    let failure = Failure::new(Word::Unanswered, "it is dead");
+    scene.room.listed(&access(), Err(failure));
+    assert_eq!(begin(), wide);
+    scene.room.listed(&access(), Ok(brought(&BTreeSet::new())));
+    assert_eq!(begin(), BTreeSet::new());
 }
 
 #[test]
@@ -106,7 +128,7 @@ fn a_wish_for_a_fresh_list_is_met_by_one_that_is_begun_later() {
 fn a_request_is_answered_by_a_list_that_succeeds() {
     let scene = Scene::new();
     let begin = || scene.room.begin_list(&access(), Some("please".to_owned()));
-    assert_eq!(begin(), BTreeSet::new());
+    assert_eq!(begin(), Needed::default());
     let failure = Failure::new(Word::Unanswered, "no");
     scene.room.listed(&access(), Err(failure));
     let list = scene.known().list;
@@ -182,9 +204,8 @@ fn a_branch_that_cannot_be_listed_stops_those_alone_who_need_it() {
         scene.room.begin_list(&access(), None);
         let why = |branch: &&str| ((*branch).to_owned(), "there are too many".to_owned());
         let found = Listed {
-            heads: listed(&[("main", "a")]),
             unlisted: unlisted.iter().map(why).collect(),
-            at: None,
+            ..listed(&[("main", "a")]).into()
         };
         names(scene.room.listed(&access(), Ok(found)))
     };

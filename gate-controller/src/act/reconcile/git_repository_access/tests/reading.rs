@@ -3,29 +3,33 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use sluice_core::delivery::promotion_strategy::evidence::{
-    Answer, Commit, ForgeStatus, Heads, METADATA, NOTES,
-};
+use sluice_core::delivery::promotion_strategy::evidence::{Answer, Commit, ForgeStatus, METADATA};
 use sluice_core::delivery::pull_request::Word;
 use sluice_egress::EgressError;
 use sluice_forges::{FilePath, ForgeError, Missing, Sha, Trouble, Wait};
-use tokio::time::Instant;
+use tokio::time::{Instant, advance};
 
 use super::*;
-use crate::act::reconcile::git_repository_access::reading::{Repository, answer, list};
+use crate::act::reconcile::git_repository_access::reading::{Found, Repository, answer};
 use crate::observe::repositories::{LONGEST_TEXT, Said};
 
 /// A repository that is played, and what it was asked.
 #[derive(Default)]
-struct Played {
-    references: Vec<(String, String)>,
-    /// What begins with these names is too much to be listed.
-    wide: Vec<String>,
-    files: HashMap<(String, String), Result<Vec<u8>, Trouble>>,
-    contains: Option<Trouble>,
-    commit: Option<Result<String, Trouble>>,
-    statuses: Option<Trouble>,
-    asked: Mutex<Vec<String>>,
+pub(super) struct Played {
+    pub(super) references: Vec<(String, String)>,
+    /// What begins with these names is too much to be listed: a list ends there.
+    pub(super) wide: BTreeSet<String>,
+    /// Whether it keeps no order.
+    pub(super) is_mixed: bool,
+    /// What lists fail with that have these names.
+    pub(super) failing: Option<(String, Trouble)>,
+    /// How long a list takes.
+    pub(super) takes: Duration,
+    pub(super) files: HashMap<(String, String), Result<Vec<u8>, Trouble>>,
+    pub(super) contains: Option<Trouble>,
+    pub(super) commit: Option<Result<String, Trouble>>,
+    pub(super) statuses: Option<Trouble>,
+    pub(super) asked: Mutex<Vec<String>>,
 }
 
 impl Played {
@@ -39,7 +43,7 @@ impl Played {
         self.asked.lock().unwrap().push(asked);
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(super) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
@@ -55,7 +59,7 @@ impl Played {
     }
 }
 
-fn sha(letter: char) -> String {
+pub(super) fn sha(letter: char) -> String {
     letter.to_string().repeat(40)
 }
 
@@ -68,14 +72,33 @@ fn error(trouble: Trouble) -> ForgeError {
 }
 
 impl Repository for Played {
-    async fn references(&self, names: &[String]) -> Result<Vec<(String, String)>, ForgeError> {
+    async fn references(&self, names: &[String]) -> Result<Found, ForgeError> {
         self.note(names.join(" "));
-        if names.iter().any(|name| self.wide.contains(name)) {
-            return Err(error(Trouble::Unanswered(EgressError::TooLong(8 << 20))));
+        if !self.takes.is_zero() {
+            advance(self.takes).await;
         }
-        let found = self.references.iter();
-        let found = found.filter(|(name, _)| names.iter().any(|it| name.starts_with(it)));
-        Ok(found.cloned().collect())
+        if let Some((name, trouble)) = &self.failing
+            && names.contains(name)
+        {
+            return Err(error(trouble.clone()));
+        }
+        let begins = |name: &String| names.iter().any(|it| name.starts_with(it));
+        let found = self.references.iter().filter(|(name, _)| begins(name));
+        let cut = names.iter().filter(|name| self.wide.contains(*name)).min();
+        let Some(cut) = cut else {
+            return Ok(Found {
+                names: found.cloned().collect(),
+                ..Found::default()
+            });
+        };
+        let last = format!("{cut}~");
+        let found = found.filter(|(name, _)| *name < last && !self.is_mixed);
+        let left = names.iter().filter(|name| **name > last || self.is_mixed);
+        Ok(Found {
+            names: found.cloned().collect(),
+            left: left.cloned().collect(),
+            wide: vec![cut.clone()],
+        })
     }
 
     async fn commit(&self, commit: &Sha) -> Result<Option<Commit>, ForgeError> {
@@ -120,74 +143,6 @@ impl Repository for Played {
 fn contains() -> Question {
     let (base, commit) = (sha('b'), sha('c'));
     Question::Contains { base, commit }
-}
-
-#[tokio::test]
-async fn branches_and_notes_are_listed_by_one_request() {
-    let reference = |name: &str, letter| (name.to_owned(), sha(letter));
-    let played = Played {
-        references: vec![
-            reference("refs/heads/env/prod", 'a'),
-            reference("refs/heads/env/prod-next", 'b'),
-            reference("refs/heads/env/prod-next-2", 'c'),
-            reference(NOTES, 'd'),
-            reference("refs/notes/hydrator.metadata-2", 'e'),
-        ],
-        ..Played::default()
-    };
-    let names = ["env/prod", "env/prod-next", "env/gone"].map(str::to_owned);
-    let heads = list(&played, &names.clone().into(), soon()).await.unwrap();
-    let [prod, next, _] = names;
-    let expected = Heads {
-        branches: [(prod, sha('a')), (next, sha('b'))].into(),
-        notes: Some(sha('d')),
-    };
-    assert_eq!(heads, expected.into());
-    assert_eq!(
-        played.asked(),
-        [
-            "refs/heads/env/gone refs/heads/env/prod refs/heads/env/prod-next \
-          refs/notes/hydrator.metadata"
-        ]
-    );
-}
-
-fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(30)
-}
-
-#[tokio::test]
-async fn a_branch_with_too_many_beside_it_is_left_out_of_the_list() {
-    let names = ["env/dev", "env/prod", "env/test", "r"].map(str::to_owned);
-    let reference = |name: &str| (name.to_owned(), sha('a'));
-    let list = async |wide: &[&str]| {
-        let played = Played {
-            references: vec![
-                reference("refs/heads/env/prod"),
-                reference("refs/heads/r"),
-                reference(NOTES),
-            ],
-            wide: wide.iter().map(|it| (*it).to_owned()).collect(),
-            ..Played::default()
-        };
-        let listed = list(&played, &names.clone().into(), soon()).await;
-        (listed, played.asked().len())
-    };
-    let (listed, asked) = list(&["refs/heads/r"]).await;
-    let listed = listed.unwrap();
-    assert_eq!(
-        listed.heads.branches,
-        [("env/prod".to_owned(), sha('a'))].into()
-    );
-    assert_eq!(listed.heads.notes, Some(sha('a')));
-    assert!(listed.unlisted.keys().eq(["r"]), "{listed:?}");
-    assert!((4..=7).contains(&asked), "{asked}");
-    // Notes are of all.
-    let (listed, _) = list(&[NOTES]).await;
-    assert_eq!(
-        listed.unwrap_err().at(Timestamp::UNIX_EPOCH).word,
-        Word::Unanswered
-    );
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::ops::Deref;
 
 use rstest::rstest;
 use serde_json::json;
-use sluice_core::delivery::promotion_strategy::evidence::Heads;
+use sluice_core::delivery::promotion_strategy::evidence::{Heads, Sight};
 use sluice_core::delivery::pull_request::{Failure, Word};
 
 use super::*;
@@ -35,7 +35,7 @@ impl Scene {
         let key: ObjectKey = KeyRef { namespace, name }.into();
         let heads = Heads {
             branches: BTreeMap::new(),
-            notes: None,
+            notes: Sight::Absent,
         };
         let listed = listed.map(|()| heads.into());
         let by = Work::own(Kind::PromotionStrategy, key.clone());
