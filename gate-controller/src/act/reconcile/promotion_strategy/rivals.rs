@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sluice_core::delivery::git_repository_access;
 use sluice_core::delivery::promotion_strategy::{Access, check, is_said_to_be_read};
+use sluice_core::gate::Named;
 use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 
 use super::{access_of, gather};
@@ -34,10 +36,19 @@ pub(super) fn older(
             && !other.spec.suspend
             && age(it, other) < own
             && check(other).is_ok()
-            && gather::access(world, it, other) == Access::Ready
+            && may_use(world, it, other)
             && has_read(world, repositories, it, other)
     });
     others
+}
+
+/// Whether a strategy may promote to its branches by its access. By one whose spec is refused nobody does: its
+/// repository is not read any more.
+pub(crate) fn may_use(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> bool {
+    let access = world.access(&key.namespace, &object.spec.repo_ref);
+    let is_right = |it: &GitRepositoryAccess| git_repository_access::check(it).is_ok();
+    matches!(access, Named::Here(it) if is_right(&it))
+        && gather::access(world, key, object) == Access::Ready
 }
 
 /// Whether a strategy has shown that its access may read the repository. Where this process has not listed that,
