@@ -125,11 +125,10 @@ fn reserved_by(
     object: &CommitStatus,
 ) -> Option<String> {
     let own = git_repository_access::named(key, &object.spec.repo_ref);
-    let same = rivals::accesses(world, own.clone());
-    let found = world.promotion_strategies.select(|it, strategy| {
+    let mut found = rivals::of_repository(world, &own.key);
+    found.retain(|(it, strategy)| {
         let access = git_repository_access::named(it, &strategy.spec.repo_ref);
         is_same_name(&strategy.spec.status_name, &object.spec.name)
-            && same.contains(&access)
             && rivals::may_use(world, it, strategy)
             && (access == own || rivals::has_read(world, repositories, it, strategy))
     });

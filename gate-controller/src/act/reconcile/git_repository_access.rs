@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use sluice_core::delivery::act;
 use sluice_core::delivery::git_repository_access::interval;
-use sluice_core::delivery::git_repository_access::report::{Act, Given, report};
+use sluice_core::delivery::git_repository_access::report::{Act, Given, LISTED, report};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::GitRepositoryAccess;
 use sluice_crds::git_repository_access::{AccessReference, GitRepositoryAccessStatus};
@@ -144,6 +144,11 @@ fn object_of<K: Reconciled>(cache: &Cache<K>, key: &ObjectKey) -> Option<Arc<K>>
 fn readiness(access: &GitRepositoryAccess) -> Option<(String, String)> {
     let ready = find(&access.status.as_ref()?.conditions, READY)?;
     Some((ready.status.clone(), ready.reason.clone()))
+}
+
+/// Whether its status says that its branches could be listed.
+pub(super) fn is_listed(access: &GitRepositoryAccess) -> bool {
+    readiness(access).is_some_and(|(_, reason)| reason == LISTED)
 }
 
 /// The access that an object named `key` means.

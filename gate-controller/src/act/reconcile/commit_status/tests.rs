@@ -300,6 +300,9 @@ async fn a_name_is_reserved_in_its_repository_whichever_access_is_named() {
     world
         .accesses
         .hold(&key, Some(Seen::Object(Arc::new(other))));
+    for access in [key.clone(), key.naming(None, "shop")] {
+        world.note_access(&access, Some("https://git.example.com/acme/shop"));
+    }
     let mut speaks = strategy("apps", "load-test");
     speaks.spec.repo_ref.name = "other".to_owned();
     scene.strategy(speaks.clone());

@@ -5,6 +5,7 @@ use std::ops::Deref;
 
 use jiff::SignedDuration;
 use rstest::rstest;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use sluice_core::delivery::promotion_strategy::evidence::Heads;
 use sluice_core::delivery::pull_request::{Failure, Word};
@@ -121,6 +122,7 @@ fn hold_access_of(world: &World, namespace: &str, name: &str, url: &str, hour: u
     let key = ObjectKey::of(&access);
     let seen = Some(Seen::Object(Arc::new(access)));
     world.accesses.hold(&key, seen);
+    world.note_access(&key, Some(&url.to_lowercase().replace(".git/", "")));
 }
 
 /// A strategy of `env/prod` that is as old as its hour says.
@@ -286,10 +288,6 @@ fn what_becomes_of_an_owner_concerns_those_who_have_its_branches() {
     let sharing = sharing(&world, &ObjectKey::of(&older), &older);
     let names: Vec<_> = sharing.iter().map(|it| it.key.to_string()).collect();
     assert_eq!(names, ["apps/it"]);
-    let access = world.accesses.select(|it, _| &*it.name == "shop").remove(0);
-    let same = same_repository(&world, &access.0, &access.1);
-    let names: Vec<_> = same.iter().map(|it| it.key.to_string()).collect();
-    assert_eq!(names, ["team/mine"]);
 }
 
 /// A spec that admission takes and the controller refuses is never listed again: what was read before says nothing.
@@ -341,4 +339,73 @@ fn who_could_read_once_does_not_own_by_changing_a_spec() {
     assert_eq!(owner(&scene), None);
     scene.lists(("team", "mine"), Ok(()));
     assert_eq!(owner(&scene).as_deref(), elsewhere);
+}
+
+/// Everybody may write accesses and strategies with the address of somebody else, and change them all day.
+#[test]
+fn what_has_read_nothing_matters_to_nobody() {
+    let scene = scene();
+    let url = "https://git.example.com/acme/shop";
+    hold_access(&scene, "team", "mine", url);
+    let mine = strategy(("team", "it"), ("team", "mine"), 9);
+    let forbidden = strategy(("other", "it"), ("platform", "shop"), 9);
+    for it in [&mine, &forbidden] {
+        hold(&scene, it.clone());
+    }
+    let of = |it: &PromotionStrategy| {
+        let key = ObjectKey::of(it);
+        matters(&scene, &scene.repositories, &key, it)
+    };
+    let key = ObjectKey::from(KeyRef {
+        namespace: "team",
+        name: "mine",
+    });
+    let access_matters = |before: Option<&Seen<GitRepositoryAccess>>| {
+        let now = scene.accesses.get(key.borrowed());
+        let now = now.as_ref();
+        access_matters(
+            &scene,
+            &scene.repositories,
+            &Change {
+                key: &key,
+                before,
+                now,
+            },
+        )
+    };
+    assert_eq!(
+        (of(&mine), of(&forbidden), access_matters(None)),
+        (false, false, false)
+    );
+    scene.lists(("team", "mine"), Ok(()));
+    assert_eq!(
+        (of(&mine), of(&forbidden), access_matters(None)),
+        (true, false, true)
+    );
+    // That it is refused from now on is what the others wait for.
+    scene.change_access("team", "mine", |access| {
+        access.status = Some(ready("True", "Listed"));
+    });
+    let before = scene.accesses.get(key.borrowed());
+    scene.change_access("team", "mine", |access| {
+        access.status = Some(ready("False", "NoRight"));
+    });
+    scene.lists(("team", "mine"), Err(Word::NoRight));
+    assert_eq!(
+        (access_matters(before.as_ref()), access_matters(None)),
+        (true, false)
+    );
+    // Another process may have read it.
+    let mut read = mine.clone();
+    read.status = Some(ready("True", "ReconciliationSucceeded"));
+    hold(&scene, read.clone());
+    assert_eq!((of(&read), access_matters(None)), (true, true));
+}
+
+fn ready<S: DeserializeOwned>(status: &str, reason: &str) -> S {
+    let condition = json!({
+        "type": "Ready", "status": status, "reason": reason, "message": "",
+        "lastTransitionTime": "2026-11-20T10:00:00Z",
+    });
+    serde_json::from_value(json!({ "conditions": [condition] })).unwrap()
 }
