@@ -169,6 +169,9 @@ pub struct Posted {
     pub phase: Phase,
     /// Twelve hexadecimal digits of a hash of everything that was told.
     pub digest: String,
+    /// The same of where it was told: the repository, the commit and the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
     /// When.
     pub at: Time,
 }

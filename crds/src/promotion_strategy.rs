@@ -161,13 +161,15 @@ pub struct PromotionStrategySpec {
     #[schemars(length(min = 1, max = 50))]
     pub hold_label: String,
 
-    /// What the commit status of a pull request is called that says why it waits: `sluice/` and more, to which
-    /// the branch of the environment is added, or the name that the GitOps Promoter gives it.
+    /// What the commit status of a pull request is called that says why it waits: `sluice/` and one word, to
+    /// which the branch of the environment is added, or the name that the GitOps Promoter gives it.
     #[serde(default = "status_name")]
     #[schemars(length(min = 1, max = 50))]
     #[x_kube(
         validation = Rule::new("self.startsWith('sluice/') || self == 'promoter-previous-environment'")
-            .message("statusName: others write statuses by other names; begin it with `sluice/`, or write promoter-previous-environment")
+            .message("statusName: others write statuses by other names; begin it with `sluice/`, or write promoter-previous-environment"),
+        validation = Rule::new("!self.matches('^sluice/(.*/.*|[dD][rR][yY]|[gG][aA][tT][eE]|)$')")
+            .message("statusName: with a branch added it could be the name of something else; write one word after `sluice/`, which is neither dry nor gate")
     )]
     pub status_name: String,
 

@@ -181,8 +181,9 @@ impl Repositories {
     /// Whether an access may read its repository, as this process has found out by listing that. None: it has
     /// not, or its forge has not answered yet.
     pub fn may_read(&self, access: &ObjectKey) -> Option<bool> {
+        let now = self.clock.now();
         let all = self.lock();
-        all.get(access)?.branches.may_be_read()
+        all.get(access)?.branches.may_be_read(now)
     }
 
     /// The branches may have changed: a fresh list is wanted now. There is at most one a second, and none

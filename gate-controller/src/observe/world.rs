@@ -37,6 +37,7 @@ use crate::observe::identity::Policies;
 mod ballots;
 mod flux;
 mod interests;
+mod openers;
 mod policies;
 mod standing;
 #[cfg(test)]
@@ -45,6 +46,7 @@ pub(crate) mod tests;
 use ballots::Ballots;
 pub use flux::{Flux, Place};
 use interests::Interests;
+use openers::Openers;
 
 /// The caches and what is derived from them.
 pub struct World {
@@ -84,6 +86,7 @@ pub struct World {
     ballots: Ballots,
     keepers: RwLock<HashMap<ObjectKey, Arc<Keeper>>>,
     interests: Arc<Interests>,
+    openers: Openers,
     standing: RwLock<Standing>,
     /// Watches the clock from which the instants of decisions come. None: it is set by hand.
     jumps: Option<Arc<Jumps>>,
@@ -134,6 +137,7 @@ impl World {
             ballots: Ballots::default(),
             keepers: RwLock::default(),
             interests,
+            openers: Openers::default(),
             standing: RwLock::new(standing),
             jumps: None,
             compared: AtomicU64::new(0),
@@ -217,6 +221,16 @@ impl World {
     /// The objects that have exactly this name in their spec.
     pub fn interested(&self, what: &Work) -> Vec<Work> {
         self.interests.of(what)
+    }
+
+    /// Notes what names the repository of an access. None: the access is gone, or nothing does.
+    pub fn note_access(&self, access: &ObjectKey, repository: Option<&str>) {
+        self.openers.set(access, repository);
+    }
+
+    /// The accesses to the same repository, this one among them.
+    pub fn same_repository(&self, access: &ObjectKey) -> Arc<BTreeSet<ObjectKey>> {
+        self.openers.beside(access)
     }
 
     /// The objects whose decisions depend on an object of that name, directly or indirectly, whether or

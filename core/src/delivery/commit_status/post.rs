@@ -83,6 +83,11 @@ impl Post {
         }
     }
 
+    /// What stands for where it is told: what is told there takes the place of what was told before.
+    pub(super) fn place(&self) -> String {
+        Key::of(&[&self.access, &self.sha, &self.name]).to_string()
+    }
+
     /// What stands for all of it: the same only for what is told in the same words.
     pub fn digest(&self) -> String {
         let Self {

@@ -94,6 +94,21 @@ pub fn refusal(
     Some((Word::AccessNotUsable.as_str(), why))
 }
 
+/// Whether a forge may be told this. A success that was told before the name was somebody else's is taken back all
+/// the same, where it was told: nobody else would.
+pub fn may_tell(
+    status: Option<&CommitStatusStatus>,
+    post: &Post,
+    refusal: Option<&Refusal>,
+) -> bool {
+    let Some((reason, _)) = refusal else {
+        return true;
+    };
+    let posted = status.and_then(|it| it.posted.as_ref());
+    let is_there = posted.is_some_and(|it| it.place == Some(post.place()));
+    *reason == RESERVED_NAME && is_there && status.is_some_and(|it| takes_back(it, post))
+}
+
 /// The status, at most one thing to tell, and when to look again.
 pub fn report(given: Given) -> act::Report<CommitStatusStatus, Task> {
     let Given {
@@ -111,13 +126,13 @@ pub fn report(given: Given) -> act::Report<CommitStatusStatus, Task> {
     let is_told = is_told(&status, &post);
     let is_due = tries.next_at.is_none_or(|at| at <= now.at);
     let mut acts = Vec::new();
-    if refusal.is_none() && !is_told && !is_under_way && is_due {
+    let is_open = !is_told && may_tell(Some(&status), &post, refusal.as_ref());
+    if is_open && !is_under_way && is_due {
         acts.push(Task {
             is_urgent: takes_back(&status, &post),
             post,
         });
     }
-    let is_open = refusal.is_none() && !is_told;
     let generation = object.metadata.generation;
     if let Some(said) = said(&before, refusal, is_told, &tries) {
         let at = whole_second(now.at);
@@ -199,6 +214,7 @@ fn take_in(
         (post, Ok(())) => {
             status.posted = Some(Posted {
                 digest: post.digest(),
+                place: Some(post.place()),
                 phase: post.shown.phase(),
                 sha: post.sha,
                 at: Time(whole_second(now)),

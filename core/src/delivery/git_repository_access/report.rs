@@ -25,6 +25,9 @@ const LONGEST_RETRY: SignedDuration = SignedDuration::from_mins(5);
 /// process has just begun to lead.
 const IDLE: SignedDuration = SignedDuration::from_mins(1);
 
+/// The reason of one whose branches are known.
+pub const LISTED: &str = "Listed";
+
 /// Everything that a look at a GitRepositoryAccess is decided from.
 pub struct Given {
     /// The GitRepositoryAccess.
@@ -267,7 +270,7 @@ fn conditions(known: &Known, before: &[Condition]) -> Option<Vec<Wanted>> {
     }
     known.list.listed_at?;
     let message = "its branches can be read";
-    Some(vec![Wanted::new(READY, true, "Listed", message)])
+    Some(vec![Wanted::new(READY, true, LISTED, message)])
 }
 
 fn not_ready(more: &'static str, reason: &str, message: &str) -> Vec<Wanted> {

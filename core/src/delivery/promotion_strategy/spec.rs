@@ -69,20 +69,38 @@ pub fn check(object: &PromotionStrategy) -> Result<(), Refusals> {
             ));
         }
     }
-    let is_named = !status_name.trim().is_empty() && !status_name.contains(char::is_control);
-    if is_named && !status_name.starts_with("sluice/") && status_name != FORMER_STATUS {
-        mistakes.push(Refusal::new(
-            "spec.statusName",
-            "others write statuses by other names",
-            format!("begin it with `sluice/`, or write {FORMER_STATUS}"),
-        ));
-    }
+    self::status_name(status_name, &mut mistakes);
     environments(spec, &mut mistakes);
     Refusals::unless_empty(mistakes, ())
 }
 
 /// What the GitOps Promoter calls the status by which a pull request waits for the environment before.
 const FORMER_STATUS: &str = "promoter-previous-environment";
+
+/// A branch is added to the name: the whole has to say to which of both each part belongs, or two strategies could
+/// speak by one name of one commit.
+fn status_name(name: &str, mistakes: &mut Vec<Refusal>) {
+    if name.trim().is_empty() || name.contains(char::is_control) || name == FORMER_STATUS {
+        return;
+    }
+    let mut wrong = |problem: &str, remedy: String| {
+        mistakes.push(Refusal::new("spec.statusName", problem, remedy));
+    };
+    let Some(word) = name.strip_prefix("sluice/") else {
+        let remedy = format!("begin it with `sluice/`, or write {FORMER_STATUS}");
+        return wrong("others write statuses by other names", remedy);
+    };
+    let is_taken = TAKEN.iter().any(|it| word.eq_ignore_ascii_case(it));
+    if word.is_empty() || word.contains('/') || is_taken {
+        wrong(
+            "with a branch added it could be the name of something else",
+            "write one word after `sluice/`, which is neither dry nor gate".to_owned(),
+        );
+    }
+}
+
+/// The words after `sluice/` by which the controller speaks of dry commits, and of promotions of pipelines.
+const TAKEN: [&str; 2] = ["dry", "gate"];
 
 /// Whether the controller itself writes a status by that name.
 fn is_ours(forge: Option<&str>, status_name: &str) -> bool {

@@ -88,6 +88,9 @@ pub struct Recent {
     pub unwithdrawn_at: Option<Timestamp>,
     /// Before that a merge is not tried again.
     pub merge_after: Option<Timestamp>,
+    /// Whether a merge that was begun before the last one may have been sent: that nothing comes of the last one
+    /// says nothing of that.
+    pub sent_before: bool,
     /// What was joined last.
     pub joined: Option<Joining>,
     /// Whether it has probably been merged, and the forge is to be asked now.
@@ -165,6 +168,7 @@ pub fn report(given: Given) -> Looked {
     };
     status.commit_status = gate.or(status.commit_status);
     if let Some(sent) = task.as_ref().and_then(step::sent) {
+        recent.sent_before = status.merge_sent.is_some();
         status.merge_sent = Some(sent);
     }
     status.state = status.state.or(Some(PullRequestState::Pending));

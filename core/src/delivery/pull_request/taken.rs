@@ -36,13 +36,9 @@ impl Taking<'_> {
     /// Takes the outcome of an errand into the status. `lasts`: whether the last try before had failed in a way
     /// that lasts until a person does something. Returns the same of this one.
     pub(super) fn take(&mut self, task: &Task, outcome: &Outcome, lasts: bool) -> bool {
-        let is_unsent = match outcome {
-            // An earlier try may have been sent.
-            Outcome::Unsent(_) => self.status.attempts.is_none(),
-            Outcome::Failed(failure) => failure.word != Word::Unanswered,
-            _ => false,
-        };
-        if is_unsent && matches!(task, Task::Merge { .. }) {
+        // Of one that has failed it is not known whether it was sent, whatever the failure is called.
+        let is_unsent = matches!(outcome, Outcome::Unsent(_) | Outcome::Held(_));
+        if is_unsent && matches!(task, Task::Merge { .. }) && !self.recent.sent_before {
             self.status.merge_sent = None;
         }
         let only_looks = task.only_looks();
@@ -126,7 +122,6 @@ impl Taking<'_> {
         };
         let (status, recent) = (&mut *self.status, &mut *self.recent);
         (status.attempts, status.next_attempt_at) = (None, None);
-        status.merge_sent = None;
         if failure.word.lasts() && self.object.spec.about.kind == KIND {
             let refusals = status.refusals.unwrap_or_default().saturating_add(1);
             let again = self.now.checked_add(refused_for(refusals)).ok();

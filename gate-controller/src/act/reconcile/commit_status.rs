@@ -115,8 +115,9 @@ fn refusal(
     report::refusal(object, reserved_by, access)
 }
 
-/// The strategy of the same repository that has its name as its statusName, whichever access it names. One with
-/// another access has to have read the repository: otherwise anybody could reserve names there.
+/// The strategy of the same repository that has its name as its statusName, whichever access it names. It has to
+/// be one that may promote there; and one with another access has to have read the repository: otherwise anybody
+/// could reserve names there.
 fn reserved_by(
     world: &World,
     repositories: &Repositories,
@@ -124,11 +125,11 @@ fn reserved_by(
     object: &CommitStatus,
 ) -> Option<String> {
     let own = git_repository_access::named(key, &object.spec.repo_ref);
-    let same = rivals::accesses(world, own.clone());
-    let found = world.promotion_strategies.select(|it, strategy| {
+    let mut found = rivals::of_repository(world, &own.key);
+    found.retain(|(it, strategy)| {
         let access = git_repository_access::named(it, &strategy.spec.repo_ref);
         is_same_name(&strategy.spec.status_name, &object.spec.name)
-            && same.contains(&access)
+            && rivals::may_use(world, it, strategy)
             && (access == own || rivals::has_read(world, repositories, it, strategy))
     });
     let (own, others): (Vec<_>, Vec<_>) = found

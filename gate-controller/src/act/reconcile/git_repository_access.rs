@@ -3,19 +3,20 @@
 //! What the forge has said goes into [`Repositories`](crate::observe::repositories::Repositories), and whoever
 //! needs it is woken. Nothing is decided from a status, so that what is asked does not wait for one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use sluice_core::delivery::act;
 use sluice_core::delivery::git_repository_access::interval;
-use sluice_core::delivery::git_repository_access::report::{Act, Given, report};
+use sluice_core::delivery::git_repository_access::report::{Act, Given, LISTED, report};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::GitRepositoryAccess;
 use sluice_crds::git_repository_access::{AccessReference, GitRepositoryAccessStatus};
 
+use super::promotion_strategy::rivals;
 use super::{Context, Outcome, Reconciled, status};
+use crate::act::forges::Located;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change, Seen};
@@ -111,14 +112,22 @@ fn read(
     report
 }
 
-/// Whether what happens in a repository is for this process: something that it looks at names the access, or nothing
-/// at all does. Otherwise it is for another shard.
+/// Whether what happens in a repository is for this process: something that it looks at may use the access, or nothing
+/// at all may. Otherwise it is for another shard. What names the access and may not use it takes nothing away.
 pub(crate) fn concerns_us(context: &Context, access: &ObjectKey) -> bool {
     let world = &context.world;
     let access = Work::own(Kind::GitRepositoryAccess, access.clone());
     let labels = |it: &Work| match it.kind {
-        Kind::PromotionStrategy => labels_of(&world.promotion_strategies, &it.key),
-        Kind::PullRequest => labels_of(&world.pull_requests, &it.key),
+        Kind::PromotionStrategy => {
+            let object = object_of(&world.promotion_strategies, &it.key)?;
+            rivals::may_use(world, &it.key, &object).then(|| object.labels().clone())
+        }
+        Kind::PullRequest => {
+            let object = object_of(&world.pull_requests, &it.key)?;
+            let (repository, into) = (&object.spec.repository, &object.spec.target_branch);
+            let found = Located::find(world, &it.key.namespace, repository, into);
+            found.is_ok().then(|| object.labels().clone())
+        }
         _ => None,
     };
     let interested = world.interested(&access).into_iter();
@@ -127,16 +136,20 @@ pub(crate) fn concerns_us(context: &Context, access: &ObjectKey) -> bool {
     ours.is_empty() || ours.contains(&true)
 }
 
-fn labels_of<K: Reconciled>(cache: &Cache<K>, key: &ObjectKey) -> Option<BTreeMap<String, String>> {
+fn object_of<K: Reconciled>(cache: &Cache<K>, key: &ObjectKey) -> Option<Arc<K>> {
     let seen = cache.get(key.borrowed());
-    let object = seen.as_ref().and_then(Seen::object)?;
-    Some(object.labels().clone())
+    seen.as_ref().and_then(Seen::object).cloned()
 }
 
 /// Whether it can be used, and why not.
 fn readiness(access: &GitRepositoryAccess) -> Option<(String, String)> {
     let ready = find(&access.status.as_ref()?.conditions, READY)?;
     Some((ready.status.clone(), ready.reason.clone()))
+}
+
+/// Whether its status says that its branches could be listed.
+pub(super) fn is_listed(access: &GitRepositoryAccess) -> bool {
+    readiness(access).is_some_and(|(_, reason)| reason == LISTED)
 }
 
 /// The access that an object named `key` means.

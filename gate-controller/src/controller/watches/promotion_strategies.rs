@@ -3,6 +3,8 @@
 //!
 //! Nothing else waits for these kinds: an API server may have none of them.
 
+use std::sync::Arc;
+
 use kube::ResourceExt;
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{
@@ -10,9 +12,10 @@ use sluice_crds::{
 };
 
 use super::{Parts, follow_kind};
+use crate::act::forges::Located;
 use crate::act::reconcile::Reconciled;
 use crate::act::reconcile::promotion_strategy::rivals;
-use crate::cluster::key::Work;
+use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Progress, Seen};
 
@@ -32,8 +35,10 @@ pub(super) async fn follow(parts: Parts) {
         let is_listed = parts.world.promotion_strategies.progress() == Progress::Synced;
         let both = [change.before, change.now].into_iter().flatten();
         for strategy in both.filter_map(Seen::object) {
+            let (world, repositories) = (&parts.world, &parts.repositories);
+            let matters = rivals::matters(world, repositories, change.key, strategy);
             // Whose branch it is may depend on whether it can read its repository.
-            if is_listed && (change.is_respecified() || change.differs(readiness)) {
+            if is_listed && matters && (change.is_respecified() || change.differs(readiness)) {
                 let sharing = rivals::sharing(&parts.world, change.key, strategy);
                 sharing.into_iter().for_each(|it| waker.wake(it));
             }
@@ -42,14 +47,17 @@ pub(super) async fn follow(parts: Parts) {
             }
             let access = &strategy.spec.repo_ref;
             let access = change.key.naming(access.namespace.as_deref(), &access.name);
-            let access = Work::own(Kind::GitRepositoryAccess, access);
-            // Its statusName is reserved.
-            for access in rivals::accesses(&parts.world, access.clone()) {
-                let mut told = parts.world.interested(&access);
+            // Its statusName is reserved, by another access only if it can read the repository.
+            let accesses = match matters {
+                true => world.same_repository(&access),
+                false => Arc::new([access.clone()].into()),
+            };
+            for access in accesses.iter() {
+                let mut told = world.interested(&work_of(access));
                 told.retain(|it| it.kind == Kind::CommitStatus);
                 told.into_iter().for_each(|it| waker.wake(it));
             }
-            waker.wake(access);
+            waker.wake(work_of(&access));
         }
     };
     let following = follow_kind(&parts, parts.api(), told);
@@ -63,6 +71,10 @@ pub(super) async fn follow(parts: Parts) {
     );
 }
 
+fn work_of(access: &ObjectKey) -> Work {
+    Work::own(Kind::GitRepositoryAccess, access.clone())
+}
+
 /// Why it is ready, or not.
 fn readiness(strategy: &PromotionStrategy) -> Option<String> {
     let ready = find(&strategy.status.as_ref()?.conditions, READY)?;
@@ -73,18 +85,25 @@ fn readiness(strategy: &PromotionStrategy) -> Option<String> {
 pub(super) async fn follow_accesses(parts: Parts) {
     let waker = parts.waker.clone();
     let told = |change: &Change<'_, GitRepositoryAccess>| {
-        if change.now.and_then(Seen::object).is_none() {
-            parts.readings.forget(change.key);
-            parts.repositories.gone(change.key);
+        let (world, repositories) = (&parts.world, &parts.repositories);
+        // Whose branch it is may depend on whether it can be read. That is asked before anything is forgotten.
+        let matters = world.accesses.progress() == Progress::Synced
+            && GitRepositoryAccess::may_matter(change)
+            && rivals::access_matters(world, repositories, change);
+        let before = matters.then(|| world.same_repository(change.key));
+        let object = change.now.and_then(Seen::object);
+        if change.is_respecified() {
+            let repository = object.and_then(|it| Located::by(it).repository());
+            world.note_access(change.key, repository.as_deref());
         }
-        let is_listed = parts.world.accesses.progress() == Progress::Synced;
-        let both = [change.before, change.now].into_iter().flatten();
-        let one = both.filter_map(Seen::object).next();
-        // Whose branch it is may depend on whether it can be read.
-        let matters = GitRepositoryAccess::may_matter(change);
-        if let Some(access) = one.filter(|_| is_listed && matters) {
-            let same = rivals::same_repository(&parts.world, change.key, access);
-            same.iter().for_each(|it| waker.concerned(it));
+        if object.is_none() {
+            parts.readings.forget(change.key);
+            repositories.gone(change.key);
+        }
+        for same in before.iter().flat_map(|same| same.iter()) {
+            if same != change.key {
+                waker.concerned(&work_of(same));
+            }
         }
     };
     let following = follow_kind(&parts, parts.api(), told);

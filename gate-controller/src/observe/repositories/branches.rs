@@ -28,6 +28,10 @@ pub(super) struct Branches {
     begun: Option<Begun>,
     listed: Option<Known>,
     failing: Option<Failing>,
+    /// Whether the forge has refused to list them since it last did, for a reason that lasts.
+    is_refused: bool,
+    /// Whether the access has got another spec since they were listed.
+    is_respecified: bool,
     requested: Option<String>,
     handled: Option<String>,
     /// Why those who need them cannot decide, as they know it.
@@ -88,8 +92,9 @@ impl Branches {
         is_new
     }
 
-    /// Whatever failed before says nothing about the next try.
+    /// Whatever failed before says nothing about the next try. That they may be read is not known by that.
     pub(super) fn try_again(&mut self, now: Timestamp) {
+        self.is_respecified = true;
         (self.failing, self.begun, self.wanted_at) = (None, None, Some(now));
     }
 
@@ -102,10 +107,12 @@ impl Branches {
         self.failing.is_some()
     }
 
-    /// Whether they may be read. A failure that passes says nothing of that.
-    pub(super) fn may_be_read(&self) -> Option<bool> {
-        let failing = self.failing.as_ref();
-        match failing.is_some_and(|it| it.failure.word.lasts()) {
+    /// Whether they may be read. A failure that passes says nothing of that. Who is refused is refused until a list
+    /// has succeeded, and who changes the spec has to read them again in time: otherwise whoever could read them
+    /// once could go on saying so.
+    pub(super) fn may_be_read(&self, now: Timestamp) -> Option<bool> {
+        let is_late = self.is_respecified && self.stale_at().is_some_and(|at| at <= now);
+        match self.is_refused || is_late {
             true => Some(false),
             false => self.listed.is_some().then_some(true),
         }
@@ -152,6 +159,7 @@ impl Branches {
         match listed {
             Ok(listed) => {
                 self.failing = None;
+                (self.is_refused, self.is_respecified) = (false, false);
                 self.handled = begun.request.or(self.handled.take());
                 let news = self.take(listed, begun.branches, begun.at);
                 match self.note_shown(now) {
@@ -160,6 +168,7 @@ impl Branches {
                 }
             }
             Err(failure) => {
+                self.is_refused |= failure.word.lasts();
                 let before = self.failing.as_ref();
                 let is_new = before.is_none_or(|it| it.failure.word != failure.word);
                 self.failing = Some(Failing::again(before, failure, now));

@@ -72,6 +72,10 @@ const STRATEGIES: &[Mistake] = &[
     ("{commitStatusNamespaces: ['team-*']}", "spec.commitStatusNamespaces[0]", "should match", "="),
     ("{holdLabel: ''}", "spec.holdLabel", "at least 1 chars long", "="),
     ("{statusName: ''}", "spec.statusName", "at least 1 chars long", "="),
+    ("{statusName: ci/build}", "spec.statusName", "begin it with `sluice/`", "="),
+    ("{statusName: sluice/promotion/env}", "spec.statusName", "write one word after `sluice/`", "="),
+    ("{statusName: sluice/Dry}", "spec.statusName", "which is neither dry nor gate", "="),
+    ("{statusName: sluice/}", "spec.statusName", "write one word after `sluice/`", "="),
     ("{suspend: 'yes'}", "spec.suspend", "must be of type boolean", "="),
 ];
 
@@ -194,6 +198,7 @@ async fn mistakes_in_strategies_are_refused() -> Result<()> {
     let right = [
         "{}",
         &all,
+        "{statusName: sluice/gates}",
         // Nobody waits for one that is alone, for the last one, or for those that stand for themselves.
         "{activeCommitStatuses: null, environments: [{branch: a}]}",
         "{activeCommitStatuses: null, environments: [{branch: a}, {branch: b, after: []}]}",

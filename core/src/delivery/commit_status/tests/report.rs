@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sluice_crds::commit_status::Phase;
 use sluice_crds::{CommitStatus, CommitStatusStatus};
 
-use super::super::report::{Errand, Given, Task, refusal, report};
+use super::super::report::{Errand, Given, Task, may_tell, refusal, report};
 use super::super::{Post, Shown, is_same_name};
 use super::commit_status;
 use crate::delivery::act::Report;
@@ -343,6 +343,57 @@ fn a_name_of_somebody_else_is_refused() {
     assert_eq!(says(&report.status), said("Posted", &["Ready"]));
     assert!(report.acts.is_empty());
     assert!(is_same_name("Load-Test ", "load-test") && !is_same_name("a", "ab"));
+}
+
+/// Otherwise whoever reserves a name afterwards would keep on show what is not true any more.
+#[test]
+fn a_success_is_taken_back_also_under_a_name_that_was_reserved_since() {
+    let reserved = said("ReservedName", &["Stalled"]);
+    let told = || {
+        let mut scene = Scene::told(&json!({}));
+        scene.strategy = Some("the PromotionStrategy shop");
+        scene
+    };
+    let mut scene = told();
+    scene.respecify(&json!({"phase": "failure", "description": "p99 910 ms"}));
+    let report = scene.looks(1);
+    let task = report.acts.into_iter().next().unwrap();
+    assert!(task.is_urgent);
+    assert_eq!(says(&report.status), reserved);
+    assert!(may_tell(
+        scene.object.status.as_ref(),
+        &task.post,
+        Some(&("ReservedName", String::new()))
+    ));
+    assert!(!may_tell(
+        scene.object.status.as_ref(),
+        &task.post,
+        Some(&("InvalidSpec", String::new()))
+    ));
+    // What fails is tried again.
+    let report = scene.fails(2, Word::Unanswered);
+    assert_eq!(
+        (says(&report.status), report.wake),
+        (reserved.clone(), Some(at(12)))
+    );
+    let report = scene.ends(12, Ok(()));
+    assert!(report.acts.is_empty());
+    // It says nothing more by that name.
+    for phase in ["success", "pending"] {
+        scene.respecify(&json!({"phase": phase}));
+        assert!(scene.looks(20).acts.is_empty(), "{phase}");
+    }
+    // And nothing where it has not told that success.
+    for other in [
+        json!({"phase": "failure", "name": "other"}),
+        json!({"phase": "failure", "sha": "0".repeat(40)}),
+        json!({"phase": "failure", "repoRef": {"name": "other"}}),
+        json!({"phase": "success", "description": "again"}),
+    ] {
+        let mut scene = told();
+        scene.respecify(&other);
+        assert!(scene.looks(1).acts.is_empty(), "{other}");
+    }
 }
 
 #[test]

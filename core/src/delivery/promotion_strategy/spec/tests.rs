@@ -122,6 +122,25 @@ fn nobody_waits_for_a_status_that_we_write() {
     assert_eq!(refused(&strategy(&foreign)), ["spec.statusName"]);
 }
 
+/// The name of one strategy with a branch is that of no other one.
+#[rstest]
+#[case::one_word("sluice/env", true)]
+#[case::of_the_promoter("promoter-previous-environment", true)]
+#[case::more_words("sluice/promotion/env", false)]
+#[case::a_slash_at_the_end("sluice/promotion/", false)]
+#[case::no_word("sluice/", false)]
+#[case::of_dry_commits("sluice/dry", false)]
+#[case::of_dry_commits_on_github("sluice/Dry", false)]
+#[case::of_pipelines("sluice/gate", false)]
+#[case::longer("sluice/gates", true)]
+fn a_status_name_and_a_branch_cannot_be_taken_for_others(
+    #[case] name: &str,
+    #[case] is_right: bool,
+) {
+    let refused = refused(&strategy(&json!({"statusName": name})));
+    assert_eq!(refused.is_empty(), is_right, "{refused:?}");
+}
+
 /// Which environments others wait for depends on `after`.
 #[rstest]
 #[case::in_a_row(json!([{}, {}, {}]), &[0, 1])]

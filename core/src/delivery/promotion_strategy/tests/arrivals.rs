@@ -239,3 +239,26 @@ fn what_is_overwritten_proves_nothing_for_others() {
     play.settle();
     assert_eq!(play.reason("env/test"), Some("WaitsForEnvironment"));
 }
+
+/// What is in dev cannot be compared with what was proposed there. What it says of itself is known, and a check of
+/// it has passed: it is no proof for test before that.
+#[test]
+fn what_may_have_been_pushed_by_anybody_proves_nothing_for_others() {
+    let mut play = waiting();
+    let newest = play.repository.head("main");
+    let forged = play.repository.push("env/dev", &newest, "forged");
+    play.repository.unread = Some(forged);
+    play.repository.fails = true;
+    play.check("env/dev", "health", "success");
+    for _ in 0..20 {
+        play.look();
+        play.forge();
+    }
+    assert_eq!(play.merges, []);
+    assert_eq!(play.reason("env/test"), Some("ForgePending"));
+    // Once it can be read, it is what it is.
+    (play.repository.unread, play.repository.fails) = (None, false);
+    play.settle();
+    assert_eq!(arrived(&play, "env/dev"), Some(Arrival::Foreign));
+    assert_eq!(play.merges, []);
+}

@@ -31,6 +31,8 @@ pub(super) struct Repository {
     pub(super) is_list_failing: bool,
     /// What is not known yet cannot be read.
     pub(super) fails: bool,
+    /// A commit that cannot be read, although what is said of it can.
+    pub(super) unread: Option<String>,
 }
 
 fn id(text: &str) -> String {
@@ -270,8 +272,13 @@ impl Repository {
 
     /// From now on this is known.
     pub(super) fn learn(&mut self, wanted: &BTreeSet<Question>) {
+        let is_unread = |it: &Question| match it {
+            Question::Commit(sha) => self.unread.as_ref() == Some(sha),
+            _ => false,
+        };
         if !self.is_silent {
-            self.learned.extend(wanted.iter().cloned());
+            let learned = wanted.iter().filter(|it| !is_unread(it));
+            self.learned.extend(learned.cloned());
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) fn ordered(head: &str) -> Option<Says> {
     })
 }
 
-fn shown(commit: &str, gate: MergeGate, why: &str) -> Task {
+pub(super) fn shown(commit: &str, gate: MergeGate, why: &str) -> Task {
     Task::SetStatus(Telling {
         commit: commit.to_owned(),
         context: "sluice/promotion/env/prod".to_owned(),

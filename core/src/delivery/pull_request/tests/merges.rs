@@ -1,6 +1,6 @@
 //! What becomes of a merge that is sent, and what is done before one can be.
 
-use super::followed::{LATE, admitted, look, open_it, ordered, says_of, scene, seen};
+use super::followed::{LATE, admitted, look, open_it, ordered, says_of, scene, seen, shown};
 use super::*;
 
 /// What only a person can change is tried ever more rarely, until there is another commit.
@@ -48,8 +48,8 @@ fn a_merge_that_may_have_been_sent_is_in_the_status() {
     };
     for refused in [
         Outcome::Held(failure(Word::NotMergeable)),
-        Outcome::Failed(failure(Word::NoRight)),
-        Outcome::Failed(failure(Word::ForgeThrottled)),
+        Outcome::Unsent(failure(Word::NoRight)),
+        Outcome::Unsent(failure(Word::ForgeThrottled)),
         Outcome::Unsent(failure(Word::Unanswered)),
         Outcome::Seen(pull(), Fate::Closed),
     ] {
@@ -57,13 +57,13 @@ fn a_merge_that_may_have_been_sent_is_in_the_status() {
         scene.over(merge, refused);
         assert_eq!(sent(&scene), None);
     }
-    // That the second one was not sent says nothing of the first.
-    let (mut scene, merge) = begun();
-    scene.over(merge.clone(), Outcome::Failed(failure(Word::Unanswered)));
-    scene.over(merge, Outcome::Unsent(failure(Word::Unanswered)));
-    assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
-    assert_eq!(scene.status().attempts, Some(2));
-    for unknown in [Outcome::Failed(failure(Word::Unanswered)), seen(COMMIT)] {
+    for unknown in [
+        Outcome::Failed(failure(Word::Unanswered)),
+        // It was sent, and what has become of it could not be asked.
+        Outcome::Failed(failure(Word::RateLimited)),
+        Outcome::Failed(failure(Word::NoRight)),
+        seen(COMMIT),
+    ] {
         let (mut scene, merge) = begun();
         scene.over(merge, unknown);
         assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
@@ -76,6 +76,53 @@ fn a_merge_that_may_have_been_sent_is_in_the_status() {
     let (mut scene, merge) = begun();
     scene.over(merge, merged());
     assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
+}
+
+/// Whatever has happened in between: the first may still come, or has been carried out without a reply.
+#[test]
+fn that_a_second_merge_is_not_sent_says_nothing_of_the_first() {
+    let lost = || Outcome::Failed(failure(Word::Unanswered));
+    let told = || (shown(COMMIT, MergeGate::Success, "why"), Outcome::Done);
+    for (first, between) in [
+        (lost(), None),
+        (lost(), Some((look(false), seen(COMMIT)))),
+        (
+            lost(),
+            Some((look(false), Outcome::Failed(failure(Word::Unanswered)))),
+        ),
+        (lost(), Some(told())),
+        (seen(COMMIT), None),
+    ] {
+        for second in [
+            Outcome::Unsent(failure(Word::Unanswered)),
+            Outcome::Unsent(failure(Word::ForgeThrottled)),
+            Outcome::Held(failure(Word::Changed)),
+            Outcome::Held(failure(Word::NotYet)),
+        ] {
+            for is_new_process in [false, true] {
+                let mut scene = admitted();
+                scene.owner = ordered(COMMIT);
+                let merge = scene.task().unwrap();
+                scene.over(merge, first.clone());
+                if let Some((task, outcome)) = between.clone() {
+                    scene.over(task, outcome);
+                }
+                if is_new_process {
+                    scene.recent = Recent {
+                        told: scene.recent.told,
+                        ..Recent::default()
+                    };
+                }
+                scene.now = after(30);
+                scene.recent.seen_at = Some(scene.now);
+                let merge = scene.task().unwrap();
+                assert!(matches!(merge, Task::Merge { .. }), "{merge:?}");
+                scene.over(merge, second.clone());
+                let sent = scene.status().merge_sent;
+                assert!(sent.is_some(), "{first:?}, {between:?}, {second:?}");
+            }
+        }
+    }
 }
 
 /// After a revert the target branch has all commits of what is proposed. Some forges open nothing then.

@@ -279,6 +279,11 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "{repoRef: {name: a}, statusName: a, environments: [{branch: a}]}",
     ),
     (
+        "statusName: with a branch added it could be",
+        "PromotionStrategy",
+        "{repoRef: {name: a}, statusName: sluice/a/b, environments: [{branch: a}]}",
+    ),
+    (
         "activeCommitStatuses: a key is listed twice",
         "PromotionStrategy",
         "{repoRef: {name: a}, activeCommitStatuses: [{key: a}, {key: a}], environments: [{branch: a}]}",

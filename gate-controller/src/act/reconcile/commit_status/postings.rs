@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use sluice_core::delivery::commit_status::report::{Errand, Task};
+use sluice_core::delivery::commit_status::report::{Errand, Task, may_tell};
 use sluice_core::delivery::commit_status::{Post, Shown};
 use sluice_core::delivery::promotion_strategy::dry_commit_status;
 use sluice_core::delivery::pull_request::{Failure, Word};
@@ -155,8 +155,9 @@ impl Telling {
         }
         let seen = world.commit_statuses.get(key.borrowed());
         seen.as_ref().and_then(Seen::object).is_some_and(|object| {
+            let refusal = refusal(world, &self.repositories, key, object);
             Post::at(object, now) == self.post
-                && refusal(world, &self.repositories, key, object).is_none()
+                && may_tell(object.status.as_ref(), &self.post, refusal.as_ref())
         })
     }
 }

@@ -147,9 +147,11 @@ impl Scene {
     }
 
     fn strategy(&self, strategy: PromotionStrategy) {
-        let key = ObjectKey::of(&strategy);
+        let (key, world) = (ObjectKey::of(&strategy), &self.context.world);
+        let own = Work::own(Kind::PromotionStrategy, key.clone());
+        world.note(&own, strategy.interests(&key));
         let seen = Some(Seen::Object(Arc::new(strategy)));
-        self.context.world.promotion_strategies.hold(&key, seen);
+        world.promotion_strategies.hold(&key, seen);
     }
 
     fn object(&self) -> Arc<CommitStatus> {
@@ -268,6 +270,12 @@ async fn another_namespace_needs_to_be_allowed() {
 async fn a_name_by_which_a_strategy_speaks_is_refused() {
     let scene = Scene::new();
     scene.strategy(strategy("elsewhere", "Load-Test"));
+    // Who may not promote there says nothing there.
+    scene.look().await.unwrap();
+    assert_eq!(scene.says().0, "Posting");
+    scene.over().await;
+    let read = scene.read();
+    scene.allows(&json!([{"namespaces": ["apps", "elsewhere"], "branches": ["env/*"]}]));
     scene.look().await.unwrap();
     let (reason, message) = scene.says();
     assert_eq!(reason, "ReservedName");
@@ -278,20 +286,23 @@ async fn a_name_by_which_a_strategy_speaks_is_refused() {
     scene.strategy(strategy("apps", "load-test"));
     scene.look().await.unwrap();
     assert!(scene.says().1.contains("the PromotionStrategy shop"));
-    assert_eq!((scene.errand(), scene.read()), (Errand::None, 0));
+    assert_eq!((scene.errand(), scene.read()), (Errand::None, read));
 }
 
 /// Another access to a repository is no way around its names; and one that reads nothing reserves none.
 #[tokio::test]
 async fn a_name_is_reserved_in_its_repository_whichever_access_is_named() {
     let scene = Scene::new();
-    let mut other = access(&json!([]));
+    let mut other = access(&json!([{"namespaces": ["apps"], "branches": ["env/*"]}]));
     other.metadata.name = Some("other".to_owned());
     other.spec.url = "https://GIT.example.com/Acme/shop.git/".to_owned();
     let (key, world) = (ObjectKey::of(&other), &scene.context.world);
     world
         .accesses
         .hold(&key, Some(Seen::Object(Arc::new(other))));
+    for access in [key.clone(), key.naming(None, "shop")] {
+        world.note_access(&access, Some("https://git.example.com/acme/shop"));
+    }
     let mut speaks = strategy("apps", "load-test");
     speaks.spec.repo_ref.name = "other".to_owned();
     scene.strategy(speaks.clone());

@@ -321,21 +321,26 @@ async fn an_access_of_another_shard_is_read_where_it_is_needed() {
     assert_eq!(scene.counts(), (0, 1));
 }
 
-/// What others look at concerns them alone.
+/// What others look at concerns them alone. Who may not use the access takes no webhook away.
 #[tokio::test]
-async fn a_webhook_is_for_those_who_look_at_what_names_the_access() {
+async fn a_webhook_is_for_those_who_look_at_what_may_use_the_access() {
     let mut scene = Scene::new();
-    let strategy: PromotionStrategy = serde_json::from_value(json!({
-        "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
-        "metadata": {"namespace": "apps", "name": "it", "labels": {"shard": "1"}},
-        "spec": {"repoRef": {"name": "shop"}, "environments": [{"branch": "env/prod"}]},
-    }))
-    .unwrap();
-    let (key, world) = (ObjectKey::of(&strategy), &scene.context.world);
-    let own = Work::own(Kind::PromotionStrategy, key.clone());
-    world.note(&own, strategy.interests(&key));
-    let seen = Some(Seen::Object(Arc::new(strategy)));
-    world.promotion_strategies.hold(&key, seen);
+    for (namespace, shard) in [("apps", "1"), ("evil", "2")] {
+        let strategy: PromotionStrategy = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
+            "metadata": {"namespace": namespace, "name": "it", "labels": {"shard": shard}},
+            "spec": {
+                "repoRef": {"name": "shop", "namespace": "apps"},
+                "environments": [{"branch": "env/prod"}],
+            },
+        }))
+        .unwrap();
+        let (key, world) = (ObjectKey::of(&strategy), &scene.context.world);
+        let own = Work::own(Kind::PromotionStrategy, key.clone());
+        world.note(&own, strategy.interests(&key));
+        let seen = Some(Seen::Object(Arc::new(strategy)));
+        world.promotion_strategies.hold(&key, seen);
+    }
     let nobodys = scene.key.naming(None, "nobodys");
     for (selector, is_ours) in [("shard=1", true), ("shard=2", false)] {
         scene.context.shard = Shard::parse(Some(selector)).unwrap();

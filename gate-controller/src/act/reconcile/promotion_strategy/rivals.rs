@@ -6,17 +6,20 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sluice_core::delivery::git_repository_access;
 use sluice_core::delivery::promotion_strategy::{Access, check, is_said_to_be_read};
+use sluice_core::gate::Named;
 use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 
 use super::{access_of, gather};
-use crate::act::forges::Located;
+use crate::act::reconcile::git_repository_access::is_listed;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::Seen;
+use crate::observe::cache::{Change, Seen};
 use crate::observe::repositories::Repositories;
 use crate::observe::world::World;
 
+/// A strategy with its name.
 type Strategy = (ObjectKey, Arc<PromotionStrategy>);
 
 /// The older strategies of its repository that may promote there, and do. An access with anybody's address and
@@ -34,10 +37,19 @@ pub(super) fn older(
             && !other.spec.suspend
             && age(it, other) < own
             && check(other).is_ok()
-            && gather::access(world, it, other) == Access::Ready
+            && may_use(world, it, other)
             && has_read(world, repositories, it, other)
     });
     others
+}
+
+/// Whether a strategy may promote to its branches by its access. By one whose spec is refused nobody does: its
+/// repository is not read any more.
+pub(crate) fn may_use(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> bool {
+    let access = world.access(&key.namespace, &object.spec.repo_ref);
+    let is_right = |it: &GitRepositoryAccess| git_repository_access::check(it).is_ok();
+    matches!(access, Named::Here(it) if is_right(&it))
+        && gather::access(world, key, object) == Access::Ready
 }
 
 /// Whether a strategy has shown that its access may read the repository. Where this process has not listed that,
@@ -50,12 +62,43 @@ pub(crate) fn has_read(
     object: &PromotionStrategy,
 ) -> bool {
     let access = access_of(key, &object.spec.repo_ref).key;
-    repositories.may_read(&access).unwrap_or_else(|| {
-        let seen = world.accesses.get(access.borrowed());
-        let access = seen.as_ref().and_then(Seen::object);
-        let made = access.and_then(|it| it.metadata.creation_timestamp.as_ref());
-        made.is_some_and(|made| is_said_to_be_read(object, made.0))
-    })
+    let may_read = repositories.may_read(&access);
+    may_read.unwrap_or_else(|| is_said_to_read(world, &access, object))
+}
+
+/// Whether the status of a strategy says that its access could read.
+fn is_said_to_read(world: &World, access: &ObjectKey, object: &PromotionStrategy) -> bool {
+    let seen = world.accesses.get(access.borrowed());
+    let access = seen.as_ref().and_then(Seen::object);
+    let made = access.and_then(|it| it.metadata.creation_timestamp.as_ref());
+    made.is_some_and(|made| is_said_to_be_read(object, made.0))
+}
+
+/// Whether a change of this version of a strategy may matter to those of the same repository: it has branches or
+/// names there, or had them. What has never been read matters to nobody, however often it changes.
+pub(crate) fn matters(
+    world: &World,
+    repositories: &Repositories,
+    key: &ObjectKey,
+    object: &PromotionStrategy,
+) -> bool {
+    let access = access_of(key, &object.spec.repo_ref).key;
+    let has_read =
+        repositories.may_read(&access) == Some(true) || is_said_to_read(world, &access, object);
+    has_read && may_use(world, key, object)
+}
+
+/// The same of an access: what is decided by others depends on it if it has read the repository.
+pub(crate) fn access_matters(
+    world: &World,
+    repositories: &Repositories,
+    change: &Change<'_, GitRepositoryAccess>,
+) -> bool {
+    let both = [change.before, change.now].into_iter().flatten();
+    let mut both = both.filter_map(Seen::object);
+    repositories.may_read(change.key) == Some(true)
+        || both.any(|it| is_listed(it))
+        || naming(world, change.key).any(|(_, it)| is_said_to_read(world, change.key, &it))
 }
 
 /// Which of these has a branch. Of one in another namespace no name is told.
@@ -82,42 +125,29 @@ pub(crate) fn sharing(world: &World, key: &ObjectKey, object: &PromotionStrategy
         .collect()
 }
 
-/// The accesses to the same repository, but not this one.
-pub(crate) fn same_repository(
-    world: &World,
-    key: &ObjectKey,
-    access: &GitRepositoryAccess,
-) -> Vec<Work> {
-    let Some(repository) = Located::by(access).repository() else {
-        return Vec::new();
-    };
-    let is_same = |it: &ObjectKey, other: &GitRepositoryAccess| {
-        it != key && Located::by(other).repository().as_ref() == Some(&repository)
-    };
-    let same = world.accesses.select(is_same).into_iter();
-    same.map(|(it, _)| Work::own(Kind::GitRepositoryAccess, it))
-        .collect()
+/// The strategies that name any access to the repository of this one.
+pub(crate) fn of_repository(world: &World, access: &ObjectKey) -> Vec<Strategy> {
+    let accesses = world.same_repository(access);
+    accesses.iter().flat_map(|it| naming(world, it)).collect()
 }
 
-/// This access, and those to the same repository.
-pub(crate) fn accesses(world: &World, access: Work) -> Vec<Work> {
-    let opened = world.accesses.get(access.key.borrowed());
-    let opened = opened.as_ref().and_then(Seen::object);
-    let mut all = opened.map_or_else(Vec::new, |it| same_repository(world, &access.key, it));
-    all.push(access);
-    all
+/// The strategies that name this access.
+fn naming(world: &World, access: &ObjectKey) -> impl Iterator<Item = Strategy> {
+    let access = Work::own(Kind::GitRepositoryAccess, access.clone());
+    let interested = world.interested(&access).into_iter();
+    let strategies = interested.filter(|it| it.kind == Kind::PromotionStrategy);
+    strategies.filter_map(|it| {
+        let seen = world.promotion_strategies.get(it.key.borrowed());
+        Some((it.key, Arc::clone(seen.as_ref().and_then(Seen::object)?)))
+    })
 }
 
 /// Those of the same repository, without itself.
 fn others(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> Vec<Strategy> {
-    let accesses = accesses(world, access_of(key, &object.spec.repo_ref));
-    let interested = accesses.iter().flat_map(|it| world.interested(it));
-    let strategies = interested.filter(|it| it.kind == Kind::PromotionStrategy && it.key != *key);
-    let seen = strategies.filter_map(|it| {
-        let seen = world.promotion_strategies.get(it.key.borrowed());
-        Some((it.key, Arc::clone(seen.as_ref().and_then(Seen::object)?)))
-    });
-    seen.collect()
+    let access = access_of(key, &object.spec.repo_ref).key;
+    let mut others = of_repository(world, &access);
+    others.retain(|(it, _)| it != key);
+    others
 }
 
 fn has(object: &PromotionStrategy, branch: &str) -> bool {

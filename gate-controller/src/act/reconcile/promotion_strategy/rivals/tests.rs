@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
+use jiff::SignedDuration;
 use rstest::rstest;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use sluice_core::delivery::promotion_strategy::evidence::{Heads, Sight};
 use sluice_core::delivery::pull_request::{Failure, Word};
@@ -12,10 +14,11 @@ use super::*;
 use crate::act::reconcile::Reconciled;
 use crate::act::reconcile::gated_source::tests::world;
 use crate::cluster::key::KeyRef;
-use crate::observe::clock::SetClock;
+use crate::observe::clock::{Clock, SetClock};
 
 /// The caches, and what is known of repositories.
 struct Scene {
+    clock: Arc<SetClock>,
     world: World,
     repositories: Repositories,
 }
@@ -29,6 +32,33 @@ impl Deref for Scene {
 }
 
 impl Scene {
+    fn change_access(
+        &self,
+        namespace: &str,
+        name: &str,
+        change: impl FnOnce(&mut GitRepositoryAccess),
+    ) {
+        let key: ObjectKey = KeyRef { namespace, name }.into();
+        let seen = self.accesses.get(key.borrowed());
+        let mut access = seen
+            .as_ref()
+            .and_then(Seen::object)
+            .unwrap()
+            .as_ref()
+            .clone();
+        change(&mut access);
+        let seen = Some(Seen::Object(Arc::new(access)));
+        self.accesses.hold(&key, seen);
+    }
+
+    /// It is looked at.
+    fn see(&self, namespace: &str, name: &str) {
+        let seen = self.accesses.get(KeyRef { namespace, name });
+        let access = seen.as_ref().and_then(Seen::object).unwrap();
+        self.repositories
+            .see(access, Some(SignedDuration::from_mins(1)));
+    }
+
     /// An access is looked at, and its branches are listed, or not.
     fn lists(&self, access: (&str, &str), listed: Result<(), Word>) {
         let (namespace, name) = access;
@@ -56,10 +86,11 @@ fn scene() -> Scene {
 
 /// The same, of which this process has listed nothing yet.
 fn begun() -> Scene {
-    let clock = SetClock::new("2026-11-20T14:00:00Z".parse().unwrap());
+    let clock = Arc::new(SetClock::new("2026-11-20T14:00:00Z".parse().unwrap()));
     let scene = Scene {
         world: world(),
-        repositories: Repositories::new(Arc::new(clock), |_| {}),
+        repositories: Repositories::new(clock.clone(), |_| {}),
+        clock,
     };
     hold_access(
         &scene,
@@ -91,6 +122,7 @@ fn hold_access_of(world: &World, namespace: &str, name: &str, url: &str, hour: u
     let key = ObjectKey::of(&access);
     let seen = Some(Seen::Object(Arc::new(access)));
     world.accesses.hold(&key, seen);
+    world.note_access(&key, Some(&url.to_lowercase().replace(".git/", "")));
 }
 
 /// A strategy of `env/prod` that is as old as its hour says.
@@ -256,8 +288,124 @@ fn what_becomes_of_an_owner_concerns_those_who_have_its_branches() {
     let sharing = sharing(&world, &ObjectKey::of(&older), &older);
     let names: Vec<_> = sharing.iter().map(|it| it.key.to_string()).collect();
     assert_eq!(names, ["apps/it"]);
-    let access = world.accesses.select(|it, _| &*it.name == "shop").remove(0);
-    let same = same_repository(&world, &access.0, &access.1);
-    let names: Vec<_> = same.iter().map(|it| it.key.to_string()).collect();
-    assert_eq!(names, ["team/mine"]);
+}
+
+/// A spec that admission takes and the controller refuses is never listed again: what was read before says nothing.
+#[test]
+fn an_access_that_is_refused_takes_no_branch() {
+    let scene = scene();
+    hold_access(&scene, "team", "mine", "https://git.example.com/acme/shop");
+    hold(&scene, strategy(("team", "older"), ("team", "mine"), 9));
+    scene.lists(("team", "mine"), Ok(()));
+    assert!(owner(&scene).is_some());
+    scene.change_access("team", "mine", |access| {
+        let app = json!({"appID": 1, "installationID": 2});
+        access.spec.github_app = Some(serde_json::from_value(app).unwrap());
+    });
+    assert_eq!(owner(&scene), None);
+}
+
+/// A change of the spec has it listed again, and makes nobody an owner before that.
+#[test]
+fn who_could_read_once_does_not_own_by_changing_a_spec() {
+    let elsewhere = Some("of another namespace");
+    let scene = scene();
+    hold_access(&scene, "team", "mine", "https://git.example.com/acme/shop");
+    hold(&scene, strategy(("team", "older"), ("team", "mine"), 9));
+    scene.see("team", "mine");
+    scene.lists(("team", "mine"), Ok(()));
+    assert_eq!(owner(&scene).as_deref(), elsewhere);
+    // For as long as a list counts, and while nothing changes also after that: its forge may be away.
+    let respecified = |scene: &Scene| {
+        scene.change_access("team", "mine", |access| {
+            *access.metadata.generation.get_or_insert_default() += 1;
+        });
+        scene.see("team", "mine");
+    };
+    scene
+        .clock
+        .set(scene.clock.now() + SignedDuration::from_mins(10));
+    assert_eq!(owner(&scene).as_deref(), elsewhere);
+    respecified(&scene);
+    assert_eq!(owner(&scene), None);
+    scene.lists(("team", "mine"), Ok(()));
+    respecified(&scene);
+    assert_eq!(owner(&scene).as_deref(), elsewhere);
+    // Who was refused is refused until a list succeeds.
+    scene.lists(("team", "mine"), Err(Word::Unauthorized));
+    respecified(&scene);
+    assert_eq!(owner(&scene), None);
+    scene.lists(("team", "mine"), Err(Word::Unanswered));
+    assert_eq!(owner(&scene), None);
+    scene.lists(("team", "mine"), Ok(()));
+    assert_eq!(owner(&scene).as_deref(), elsewhere);
+}
+
+/// Everybody may write accesses and strategies with the address of somebody else, and change them all day.
+#[test]
+fn what_has_read_nothing_matters_to_nobody() {
+    let scene = scene();
+    let url = "https://git.example.com/acme/shop";
+    hold_access(&scene, "team", "mine", url);
+    let mine = strategy(("team", "it"), ("team", "mine"), 9);
+    let forbidden = strategy(("other", "it"), ("platform", "shop"), 9);
+    for it in [&mine, &forbidden] {
+        hold(&scene, it.clone());
+    }
+    let of = |it: &PromotionStrategy| {
+        let key = ObjectKey::of(it);
+        matters(&scene, &scene.repositories, &key, it)
+    };
+    let key = ObjectKey::from(KeyRef {
+        namespace: "team",
+        name: "mine",
+    });
+    let access_matters = |before: Option<&Seen<GitRepositoryAccess>>| {
+        let now = scene.accesses.get(key.borrowed());
+        let now = now.as_ref();
+        access_matters(
+            &scene,
+            &scene.repositories,
+            &Change {
+                key: &key,
+                before,
+                now,
+            },
+        )
+    };
+    assert_eq!(
+        (of(&mine), of(&forbidden), access_matters(None)),
+        (false, false, false)
+    );
+    scene.lists(("team", "mine"), Ok(()));
+    assert_eq!(
+        (of(&mine), of(&forbidden), access_matters(None)),
+        (true, false, true)
+    );
+    // That it is refused from now on is what the others wait for.
+    scene.change_access("team", "mine", |access| {
+        access.status = Some(ready("True", "Listed"));
+    });
+    let before = scene.accesses.get(key.borrowed());
+    scene.change_access("team", "mine", |access| {
+        access.status = Some(ready("False", "NoRight"));
+    });
+    scene.lists(("team", "mine"), Err(Word::NoRight));
+    assert_eq!(
+        (access_matters(before.as_ref()), access_matters(None)),
+        (true, false)
+    );
+    // Another process may have read it.
+    let mut read = mine.clone();
+    read.status = Some(ready("True", "ReconciliationSucceeded"));
+    hold(&scene, read.clone());
+    assert_eq!((of(&read), access_matters(None)), (true, true));
+}
+
+fn ready<S: DeserializeOwned>(status: &str, reason: &str) -> S {
+    let condition = json!({
+        "type": "Ready", "status": status, "reason": reason, "message": "",
+        "lastTransitionTime": "2026-11-20T10:00:00Z",
+    });
+    serde_json::from_value(json!({ "conditions": [condition] })).unwrap()
 }

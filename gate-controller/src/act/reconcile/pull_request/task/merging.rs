@@ -61,17 +61,22 @@ impl Job<'_> {
         let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
         let ours = Some(commit).filter(|_| !self.is_followed());
         // It was sent: that it cannot be looked at does not say that it was not merged.
-        let look = async || {
-            let looked = self.look_at(number, ours).await;
-            looked.map_err(|stopped| Stopped::new(Word::Unanswered, stopped.why))
-        };
+        let unknown = |stopped: Stopped| Stopped::new(Word::Unanswered, stopped.why);
+        let look = async || self.look_at(number, ours).await.map_err(unknown);
         let Err(undone) = merge.await else {
             return look().await;
         };
         match (&undone, &undone.error().trouble) {
             // For Gitea, a commit that is in its base already is not ready for ever.
-            (_, Trouble::NotYet) if ours.is_some() && self.is_in_base(commit).await? => {
-                match self.forge().pull(number).await? {
+            (_, Trouble::NotYet)
+                if ours.is_some() && self.is_in_base(commit).await.map_err(unknown)? =>
+            {
+                match self
+                    .forge()
+                    .pull(number)
+                    .await
+                    .map_err(|it| unknown(it.into()))?
+                {
                     Some(pull) => self.close_merged_otherwise(pull, commit).await,
                     None => Ok(Outcome::NoPull),
                 }
@@ -91,7 +96,7 @@ impl Job<'_> {
             (
                 _,
                 Trouble::AlreadyMerged | Trouble::Closed | Trouble::HeadMoved | Trouble::Absent(_),
-            ) => self.look_at(number, ours).await,
+            ) => look().await,
             // It may be under way there.
             (Undone::Unknown(_), _) => match look().await? {
                 seen @ Outcome::Seen(
