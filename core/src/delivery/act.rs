@@ -10,9 +10,16 @@
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::Resource;
+use kube::core::object::HasStatus;
 
+use crate::text::refusal::Refusals;
 use crate::time::stamp::whole_second;
+use crate::verdict::Reason;
 use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted, cut};
+
+/// The condition that something waits: for gates, for a person, or for its turn.
+pub const BLOCKED: &str = "Blocked";
 
 /// The reason of `Ready` while a write is refused.
 const WRITE_REFUSED: &str = "WriteRefused";
@@ -31,6 +38,30 @@ pub struct Report<S, A> {
     pub acts: Vec<A>,
     /// When to look again, if nothing changes before.
     pub wake: Option<Timestamp>,
+}
+
+impl<S: PartialEq, A> Report<S, A> {
+    /// Nothing has to be done but to write the status, if the object does not have it.
+    pub(super) fn without_acts(status: S, before: &S) -> Self {
+        Self {
+            changed: status != *before,
+            status,
+            acts: Vec::new(),
+            wake: None,
+        }
+    }
+}
+
+/// A status of a consumer.
+pub trait Status: Clone + Default + PartialEq {
+    /// The generation that it is about, and its conditions.
+    fn head(&mut self) -> (&mut Option<i64>, &mut Vec<Condition>);
+}
+
+/// Something that a look leads to.
+pub trait Act {
+    /// What it writes to the API server, in words. None: nothing.
+    fn writes(&self) -> Option<String>;
 }
 
 /// A write that the API server has refused.
@@ -73,6 +104,27 @@ fn said(message: &str, is_stalled: bool) -> Vec<Wanted> {
     let say = |type_, holds| Wanted::new(type_, holds, WRITE_REFUSED, message);
     let stalled = is_stalled.then(|| say(STALLED, true));
     [say(READY, false)].into_iter().chain(stalled).collect()
+}
+
+/// What a status says of a spec that is refused.
+pub(super) fn spec_refused(refusals: &Refusals) -> Vec<Wanted> {
+    let message = format!("the spec is refused: {refusals}");
+    let say = |type_, holds| Wanted::new(type_, holds, Reason::InvalidSpec.as_str(), &message);
+    vec![say(READY, false), say(STALLED, true)]
+}
+
+/// The status that says `wanted` about the state of its object, and keeps everything else as before. None:
+/// the object's status says so already.
+pub fn with_ready<K>(object: &K, wanted: Vec<Wanted>, now: Timestamp) -> Option<K::Status>
+where
+    K: Resource + HasStatus<Status: Status>,
+{
+    let before = object.status().cloned().unwrap_or_default();
+    let mut status = before.clone();
+    let (observed, conditions) = status.head();
+    *observed = object.meta().generation;
+    *conditions = replace_ready(wanted, conditions, *observed, now);
+    (status != before).then_some(status)
 }
 
 /// The conditions of a status that says `wanted` about the state of its object, and keeps everything else

@@ -52,7 +52,7 @@ mod users;
 pub use candidates::{MOST, asked_about};
 pub use conditions::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED};
 pub use considered::{Considered, consider};
-pub use report::{refused, report};
+pub use report::report;
 pub use spec::{Times, Wanted, check, wanted};
 pub use suspended::holders;
 pub use users::carried;

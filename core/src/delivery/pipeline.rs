@@ -68,7 +68,7 @@ pub use considered::{Asked, Considered, What, consider};
 pub(super) use key::{Way, retry_after};
 pub(super) use reasons::is_recalled;
 pub use reasons::{ADMITTED, MERGED, MERGED_PAST_GATE, RECALLED, SUPERSEDED};
-pub use report::{awaited, refused, report};
+pub use report::{awaited, report};
 pub use reports::{Desk, desk, report_of, said};
 pub use spec::check;
 pub use target::{App, Reader};

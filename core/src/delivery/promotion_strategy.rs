@@ -61,7 +61,7 @@ pub use conditions::{BLOCKED, BYPASSED, is_said_to_be_read};
 pub use considered::{Asked, Considered, What, consider};
 pub use dry::dry_commit_status;
 pub use evidence::Evidence;
-pub use report::{is_requested, refused, report};
+pub use report::{is_requested, report};
 pub use spec::{LONGEST_NAME, check};
 pub use upkeep::join_message;
 

@@ -42,6 +42,12 @@ pub fn is_followed(object: &PullRequest) -> bool {
     object.spec.change.is_none()
 }
 
+/// A PullRequest, as messages name it.
+pub(super) fn called(object: &PullRequest) -> String {
+    let name = object.metadata.name.as_deref();
+    format!("the PullRequest {}", name.unwrap_or_default())
+}
+
 /// Where a promotion leads: one environment of one pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promotion<'a> {

@@ -42,11 +42,13 @@ use git_repository_access::readings::Readings;
 use pull_request::at_forges::AtForges;
 
 pub mod commit_status;
+mod consumer;
 pub mod gate;
 pub mod gate_policy;
 pub mod gated_source;
 pub mod gatekeeper;
 pub mod git_repository_access;
+mod news;
 mod owned;
 mod patch;
 pub mod pipeline;
@@ -172,6 +174,9 @@ pub(crate) trait Reconciled: Defines + HasStatus + Clone + Debug + Send + Sync {
         urgency(Self::KIND)
     }
 
+    /// Forgets what this process keeps for an object that was deleted during the look at it.
+    fn forget(_: &Context, _: &ObjectKey) {}
+
     /// What is done about an object of another shard, at `at`: nothing is written to it.
     fn beside(_: &Context, _: &ObjectKey, _: Arc<Self>, _: Timestamp) -> Outcome {
         Outcome::NotOurs
@@ -248,8 +253,12 @@ async fn look_at<K: Reconciled>(
         return Ok(K::beside(context, key, object, at));
     }
     let decides = K::KIND.look().is_some_and(|look| look.decides);
-    match context.waits(at).filter(|_| decides) {
-        Some(waits) => Ok(waits),
-        None => K::look(context, key, object, at).await,
+    if let Some(waits) = context.waits(at).filter(|_| decides) {
+        return Ok(waits);
     }
+    let outcome = K::look(context, key, object, at).await;
+    if K::cache(&context.world).get(key.borrowed()).is_none() {
+        K::forget(context, key);
+    }
+    outcome
 }

@@ -12,12 +12,12 @@ use super::considered::{Outcome, Step};
 use super::deletion::Former;
 use super::suspended::{Sources, depends_on_revision};
 use super::users::Users;
+pub use crate::delivery::act::BLOCKED;
+use crate::delivery::act::spec_refused;
 use crate::flux::shown::NOT_PINNABLE;
 use crate::verdict::Reason;
 use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted, find, listed};
 
-/// Something waits for the gates, or for its turn.
-pub const BLOCKED: &str = "Blocked";
 /// What was admitted can be fetched again.
 pub const RECOVERABLE: &str = "Recoverable";
 /// A consumer applies a source past its gates.
@@ -56,10 +56,7 @@ pub(super) fn all(found: &Findings<'_>) -> Vec<Wanted> {
 /// `Ready`, with `Reconciling` or `Stalled` where one of them holds.
 fn ready(found: &Findings<'_>) -> Vec<Wanted> {
     match found.step {
-        Step::Refused(refusals) => {
-            let message = format!("the spec is refused: {refusals}");
-            return stalled(Reason::InvalidSpec.as_str(), &message);
-        }
+        Step::Refused(refusals) => return spec_refused(refusals),
         Step::Paused => {
             let message = "suspended: nothing is admitted and nothing is changed";
             let reason = Reason::Suspended.as_str();

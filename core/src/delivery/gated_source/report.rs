@@ -1,6 +1,7 @@
 //! Step 6: the status, what has to be done, and when to look again.
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::gated_source::{Candidate, Pending};
 use sluice_crds::{Decision, GatedSource, GatedSourceStatus};
 
@@ -13,7 +14,7 @@ use super::deletion::{self, Former};
 use super::demand::is_out_as_asked;
 use super::sources::Seen;
 use super::{Act, Report};
-use crate::delivery::act::{Refused, replace_ready, still_refused};
+use crate::delivery::act::{self, Act as _, still_refused, with_ready};
 use crate::delivery::choice::Gates;
 use crate::delivery::current;
 use crate::revision::short;
@@ -89,7 +90,7 @@ pub fn report(considered: Considered, recorded: Option<&Decision>) -> Report {
 fn deleting(seen: &Seen, former: Former, before: GatedSourceStatus) -> Report {
     let status = deletion::obstacle(seen).and_then(|(reason, message)| {
         let ready = Wanted::new(READY, false, reason, message);
-        with_ready(&seen.object, vec![ready], seen.now.at)
+        with_ready(seen.object.as_ref(), vec![ready], seen.now.at)
     });
     Report {
         changed: status.is_some(),
@@ -97,32 +98,6 @@ fn deleting(seen: &Seen, former: Former, before: GatedSourceStatus) -> Report {
         acts: deletion::acts(seen, former),
         wake: None,
     }
-}
-
-/// The status once a write was refused. None: the object's status says so already.
-pub fn refused(
-    object: &GatedSource,
-    refused: &Refused,
-    now: Timestamp,
-) -> Option<GatedSourceStatus> {
-    with_ready(object, refused.conditions(), now)
-}
-
-/// The status that says this about the state of the GatedSource, and keeps everything else as before.
-/// None: the object's status says so already.
-fn with_ready(
-    object: &GatedSource,
-    wanted: Vec<Wanted>,
-    now: Timestamp,
-) -> Option<GatedSourceStatus> {
-    let before = object.status.clone().unwrap_or_default();
-    let generation = object.metadata.generation;
-    let status = GatedSourceStatus {
-        observed_generation: generation,
-        conditions: replace_ready(wanted, &before.conditions, generation, now),
-        ..before.clone()
-    };
-    (status != before).then_some(status)
 }
 
 /// The decision that the status keeps.
@@ -211,9 +186,15 @@ fn wake(findings: &Findings<'_>, recorded: Option<&Decision>, now: Timestamp) ->
     instants.filter(|at| *at > now).min()
 }
 
-impl Act {
-    /// What it writes to the API server. None: it is about the store.
-    pub fn writes(&self) -> Option<String> {
+impl act::Status for GatedSourceStatus {
+    fn head(&mut self) -> (&mut Option<i64>, &mut Vec<Condition>) {
+        (&mut self.observed_generation, &mut self.conditions)
+    }
+}
+
+impl act::Act for Act {
+    /// What is about the store writes nothing there.
+    fn writes(&self) -> Option<String> {
         let (kind, object) = match self {
             Self::Write(child) => {
                 return Some(format!("the {} {}", child.kind.as_str(), child.name));

@@ -6,11 +6,10 @@ use sluice_crds::Pipeline;
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus};
 
 use super::{Missing, Trouble, words};
+pub use crate::delivery::act::BLOCKED;
 use crate::text::words::clean;
 use crate::verdict::condition::{READY, Wanted};
 
-/// Gates or a person hold a promotion back.
-pub const BLOCKED: &str = "Blocked";
 /// The first environment does not run one revision healthily; present only then.
 pub const PROMOTION_PENDING: &str = "PromotionPending";
 

@@ -1,8 +1,6 @@
 //! Step 4: what the gates are asked, and what they say.
 
-use jiff::Timestamp;
 use sluice_crds::pipeline::{Algorithm, EnvironmentState, MergeGate};
-use sluice_crds::{Decision, Subject};
 
 use super::environment::{Environment, Standing};
 use super::memory::{self, Memory};
@@ -10,12 +8,8 @@ use super::plan::{self, Context, Plan, Then};
 use super::run::Runs;
 use super::whose::Whose;
 use super::{Given, Surroundings, subject};
-use crate::gate::set::Gathered;
-use crate::revision::Revision;
+use crate::delivery::asked;
 use crate::text::refusal::Refusals;
-use crate::time::clock::Now;
-use crate::time::stamp::time;
-use crate::verdict::question::Question;
 
 /// What a Pipeline wants to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,21 +31,7 @@ impl What {
 }
 
 /// A question to the gates, with their answer.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// The environment.
-    pub environment: String,
-    /// What was asked.
-    pub what: What,
-    /// What the gates say.
-    pub decision: Decision,
-    /// Whether something is begun by it now, if it is recorded. Otherwise it was acted on before, or holds
-    /// something back.
-    pub takes_effect: bool,
-    /// Until when the answer holds if no change is seen.
-    pub(super) until: Option<Timestamp>,
-    pub(super) revision: Revision,
-}
+pub type Asked = asked::Asked<What>;
 
 /// What the gates are asked in a look, and what they say. [`report`](super::report) continues from here.
 pub struct Considered {
@@ -216,8 +196,10 @@ fn put(given: &Given, place: usize, plan: &Plan) -> Option<Asked> {
         what,
         Some(revision.as_str()),
     );
-    let gates = given.environments.get(place).map(|it| &it.gates);
-    let (decision, until) = decide(gates?, ask.asks_own, subject, &revision, given.now);
+    let gates = &given.environments.get(place)?.gates;
+    let of_policies = (!ask.asks_own).then(|| gates.of_policies());
+    let gates = of_policies.as_ref().map_or(Some(gates), Option::as_ref);
+    let (decision, until) = asked::decide(gates, subject, &revision, given.now);
     let takes_effect = decision.allowed
         && match &ask.then {
             Then::Begin(_) => true,
@@ -240,42 +222,4 @@ fn put(given: &Given, place: usize, plan: &Plan) -> Option<Asked> {
         until,
         revision,
     })
-}
-
-/// What the gates say of a revision. Where nobody has to be asked, it may pass.
-fn decide(
-    gates: &Gathered,
-    asks_own: bool,
-    subject: Subject,
-    revision: &Revision,
-    now: Now,
-) -> (Decision, Option<Timestamp>) {
-    let of_policies;
-    let gates = match asks_own {
-        true => Some(gates),
-        false => {
-            of_policies = gates.of_policies();
-            of_policies.as_ref()
-        }
-    };
-    let question = Question::new(now, Some(revision));
-    match gates.filter(|gates| !gates.sets().is_empty()) {
-        Some(gates) => {
-            let until = gates.rule(question).until;
-            (gates.decide(subject, question), until)
-        }
-        None => {
-            let decision = Decision {
-                allowed: true,
-                at: time(now.at),
-                subject,
-                require: sluice_crds::Require::default(),
-                checked: Vec::new(),
-                decided_by: Vec::new(),
-                message: "no gate has to be asked".to_owned(),
-                next: None,
-            };
-            (decision, None)
-        }
-    }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::pipeline::{
     ClusterStatus, EnvironmentState, EnvironmentStatus, Phase, Run, TargetStatus,
 };
@@ -16,13 +17,13 @@ use super::plan::{self, Context, Plan};
 use super::reasons;
 use super::whose::Whose;
 use super::{Act, ClusterSight, Errand, Given, Report, child, memory, settled, words};
-use crate::delivery::act::{Refused, replace_ready, still_refused};
-use crate::delivery::current;
+use crate::delivery::act::{self, replace_ready, spec_refused, still_refused};
+use crate::delivery::{current, pull_request};
 use crate::revision::short;
 use crate::text::refusal::Refusals;
 use crate::text::words::clean;
 use crate::time::stamp::{time, whole_second};
-use crate::verdict::condition::{self, READY, STALLED, Wanted};
+use crate::verdict::condition;
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
@@ -42,12 +43,7 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
     } = considered;
     let before = given.object.status.clone().unwrap_or_default();
     match found {
-        Found::Deleting => Report {
-            status: before,
-            changed: false,
-            acts: Vec::new(),
-            wake: None,
-        },
+        Found::Deleting => Report::without_acts(before.clone(), &before),
         Found::Refused(refusals) => refused_spec(&given, &before, &refusals),
         Found::Plans(plans) => decided(&given, &before, *plans, &asked, recorded),
     }
@@ -75,9 +71,7 @@ pub fn awaited(status: &PipelineStatus) -> BTreeSet<Errand> {
 /// A spec that is refused changes nothing; and nothing may be merged by it.
 fn refused_spec(given: &Given, before: &PipelineStatus, refusals: &Refusals) -> Report {
     let generation = given.object.metadata.generation;
-    let message = format!("the spec is refused: {refusals}");
-    let say = |type_, holds| Wanted::new(type_, holds, "InvalidSpec", message.as_str());
-    let wanted = vec![say(READY, false), say(STALLED, true)];
+    let wanted = spec_refused(refusals);
     let mut environments = before.environments.clone();
     for environment in environments.values_mut() {
         environment.promotion = environment.promotion.take().map(plan::frozen);
@@ -88,12 +82,7 @@ fn refused_spec(given: &Given, before: &PipelineStatus, refusals: &Refusals) -> 
         environments,
         ..before.clone()
     };
-    Report {
-        changed: status != *before,
-        status,
-        acts: Vec::new(),
-        wake: None,
-    }
+    Report::without_acts(status, before)
 }
 
 fn decided(
@@ -372,14 +361,21 @@ fn clusters(seen: &[ClusterSight], before: &[ClusterStatus], now: Timestamp) -> 
     all
 }
 
-/// The status once a write was refused. None: the object's status says so already.
-pub fn refused(object: &Pipeline, refused: &Refused, now: Timestamp) -> Option<PipelineStatus> {
-    let before = object.status.clone().unwrap_or_default();
-    let generation = object.metadata.generation;
-    let status = PipelineStatus {
-        observed_generation: generation,
-        conditions: replace_ready(refused.conditions(), &before.conditions, generation, now),
-        ..before.clone()
-    };
-    (status != before).then_some(status)
+impl act::Status for PipelineStatus {
+    fn head(&mut self) -> (&mut Option<i64>, &mut Vec<Condition>) {
+        (&mut self.observed_generation, &mut self.conditions)
+    }
+}
+
+impl act::Act for Act {
+    fn writes(&self) -> Option<String> {
+        let object = match self {
+            Self::Create(object) => object.as_ref(),
+            Self::Change { before, .. } | Self::Belong { before, .. } | Self::Delete(before) => {
+                before.as_ref()
+            }
+            Self::LookAt(_) | Self::Recall(_) | Self::Notify(_) | Self::Admit(_) => return None,
+        };
+        Some(pull_request::called(object))
+    }
 }

@@ -1,6 +1,6 @@
 //! Step 5: what becomes of each environment, once the gates have answered and that is recorded.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use sluice_crds::Decision;
 use sluice_crds::pipeline::{
     Admitted, Environment as Spec, EnvironmentState, MergeGate, Order, Phase, PromotionRecord,
@@ -10,12 +10,11 @@ use sluice_crds::pipeline::{
 use super::considered::Asked;
 use super::plan::{self, Ask, Context, Merge, Plan, Then};
 use super::{Act, key, reasons};
-use crate::time::stamp::{time, whole_second};
+use crate::delivery::order;
+use crate::time::stamp::time;
 
 /// How many admissions of an environment are kept.
 const MOST_ADMITTED: usize = 5;
-/// How long an order to merge holds at most.
-const ORDER: SignedDuration = SignedDuration::from_secs(60);
 
 /// The plan, with what the gates have said. `recorded`: the decision as it was recorded. A yes that could
 /// not be recorded has become a no.
@@ -151,9 +150,7 @@ fn let_merge(now: Timestamp, plan: &mut Plan, merge: Merge, until: Option<Timest
         return;
     };
     if !is_ordered {
-        let longest = now.saturating_add(ORDER).unwrap_or(now);
-        let end = whole_second(until.map_or(longest, |until| until.min(longest)));
-        record.order = (end > now).then(|| Order {
+        record.order = order::end(until, now).map(|end| Order {
             key: record.key.clone(),
             pull_request,
             head_sha,

@@ -7,11 +7,10 @@ use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, Summa
 use super::checks::short;
 use super::dry::newest;
 use super::words;
+pub use crate::delivery::act::BLOCKED;
 use crate::text::words::clean;
 use crate::verdict::condition::{READY, RECONCILING, Wanted, find};
 
-/// Something that is proposed waits.
-pub const BLOCKED: &str = "Blocked";
 /// A person has merged what a rule held back; present only then.
 pub const BYPASSED: &str = "Bypassed";
 

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sluice_crds::PullRequest;
 use sluice_crds::pipeline::{MergeGate, MergeMethod};
 use sluice_crds::promotion_strategy::{CheckOf, EnvironmentStatus, Wait};
 use sluice_crds::revert_commit::RevertMerge;
-use sluice_crds::{Decision, PullRequest, Subject};
 
 use super::arrival::{self, Traces};
 use super::checks::{self, About};
@@ -19,12 +19,9 @@ use super::reverts::{self, Current};
 use super::rules::{self, At, Seen};
 use super::tips::{Asker, Env, Tip, environments};
 use super::{Access, Given, KIND, child, fresh, subject};
-use crate::gate::set::Gathered;
+use crate::delivery::{asked, order};
 use crate::revision::Revision;
 use crate::text::refusal::Refusals;
-use crate::time::clock::Now;
-use crate::time::stamp::time;
-use crate::verdict::question::Question;
 
 /// What a PromotionStrategy wants to know of gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,21 +46,7 @@ impl What {
 }
 
 /// A question to the gates, with their answer.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// The branch of the environment whose gates were asked.
-    pub branch: String,
-    /// What was asked.
-    pub what: What,
-    /// What the gates say.
-    pub decision: Decision,
-    /// Whether something is begun by it now, if it is recorded. Otherwise it was acted on before, or holds
-    /// something back.
-    pub takes_effect: bool,
-    /// Until when the answer holds if no change is seen.
-    pub(super) until: Option<Timestamp>,
-    pub(super) revision: Revision,
-}
+pub type Asked = asked::Asked<What>;
 
 /// What the gates are asked in a look, and what they say. [`report`](super::report) continues from here.
 pub struct Considered {
@@ -308,7 +291,9 @@ fn going_back(
 /// repository is being read.
 fn takes_back(seen: &Seen<'_>, plan: &Plan, asked: &[Asked]) -> bool {
     let is_closed = asked.iter().any(|asked| {
-        asked.branch == plan.status.branch && asked.what == What::Promote && !asked.decision.allowed
+        asked.environment == plan.status.branch
+            && asked.what == What::Promote
+            && !asked.decision.allowed
     });
     let waits = plan.status.waits.iter();
     let is_held = is_closed || waits.into_iter().any(|it| it.reason != "ForgePending");
@@ -445,13 +430,13 @@ fn active_gates(at: &At<'_, '_>, asked: &mut Vec<Asked>) -> Option<Wait> {
             What::Pass,
             Some(revision.as_str()),
         );
-        let (decision, until) = decide(gates, subject, &revision, at.given.now);
+        let (decision, until) = asked::decide(Some(gates), subject, &revision, at.given.now);
         let wait = (!decision.allowed).then(|| Wait {
             next: decision.next.clone(),
             ..rules::wait("GateClosed", format!("{branch}: {}", decision.message))
         });
         asked.push(Asked {
-            branch: branch.to_owned(),
+            environment: branch.to_owned(),
             what: What::Pass,
             decision,
             takes_effect: false,
@@ -492,7 +477,7 @@ fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
         None => (&surroundings.gates, What::Promote),
     };
     let subject = subject(&given.object, branch, what, Some(revision.as_str()));
-    let (decision, until) = decide(gates, subject, &revision, given.now);
+    let (decision, until) = asked::decide(Some(gates), subject, &revision, given.now);
     let before = seen.env.record;
     let takes_effect = decision.allowed
         && match merge.is_auto {
@@ -509,7 +494,7 @@ fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
             }),
         };
     Some(Asked {
-        branch: branch.to_owned(),
+        environment: branch.to_owned(),
         what,
         decision,
         takes_effect,
@@ -536,33 +521,7 @@ impl Merge {
                 && order.pull_request == self.pull_request
                 && order.head_sha == self.head
                 && order.method == self.method
-                && order.not_after.0 > now
-                && until.is_none_or(|until| order.not_after.0 <= until)
+                && order::holds(order, until, now)
         })
     }
-}
-
-/// What gates say of a revision. Where nobody has to be asked, it may pass.
-fn decide(
-    gates: &Gathered,
-    subject: Subject,
-    revision: &Revision,
-    now: Now,
-) -> (Decision, Option<Timestamp>) {
-    let question = Question::new(now, Some(revision));
-    if gates.sets().is_empty() {
-        let decision = Decision {
-            allowed: true,
-            at: time(now.at),
-            subject,
-            require: sluice_crds::Require::default(),
-            checked: Vec::new(),
-            decided_by: Vec::new(),
-            message: "no gate has to be asked".to_owned(),
-            next: None,
-        };
-        return (decision, None);
-    }
-    let until = gates.rule(question).until;
-    (gates.decide(subject, question), until)
 }

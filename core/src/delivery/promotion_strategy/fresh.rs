@@ -16,7 +16,7 @@ const FRESH: SignedDuration = SignedDuration::from_secs(75);
 pub(super) fn due(plans: &[Plan], asked: &[Asked]) -> Vec<String> {
     let is_new = |branch: &str| {
         let mut answers = asked.iter();
-        answers.any(|it| it.branch == branch && it.what != What::Pass && it.takes_effect)
+        answers.any(|it| it.environment == branch && it.what != What::Pass && it.takes_effect)
     };
     let due = plans.iter().filter(|plan| {
         let is_auto = plan.merge.as_ref().is_some_and(|merge| merge.is_auto);
@@ -33,7 +33,7 @@ pub(super) fn is_stale(given: &Given) -> bool {
 
 /// Orders nothing for these branches now, and has a fresh list made.
 pub(super) fn hold(given: &Given, plans: &mut [Plan], asked: &mut Vec<Asked>, due: &[String]) {
-    asked.retain(|it| it.what == What::Pass || !due.contains(&it.branch));
+    asked.retain(|it| it.what == What::Pass || !due.contains(&it.environment));
     let plans = plans.iter_mut();
     for plan in plans.filter(|plan| due.contains(&plan.status.branch)) {
         let wait = match given.evidence.is_list_failing() {

@@ -1,17 +1,17 @@
 //! Step 6: the status, what has to be done, and when to look again.
 
-use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, marks};
 use sluice_crds::{Decision, PromotionStrategy, PromotionStrategyStatus};
 
 use super::considered::{Asked, Considered, Found, Plan, What};
 use super::{Access, Act, Given, Report, conditions, dry, settled};
-use crate::delivery::act::{Refused, replace_ready, still_refused};
-use crate::delivery::current;
+use crate::delivery::act::{self, Act as _, replace_ready, spec_refused, still_refused};
+use crate::delivery::{current, pull_request};
 use crate::text::refusal::Refusals;
 use crate::time::stamp::whole_second;
-use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
+use crate::verdict::condition::{self, READY, RECONCILING, STALLED};
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
@@ -26,12 +26,17 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
         ..
     } = considered;
     let before = given.object.status.clone().unwrap_or_default();
+    let unchanged = || Report::without_acts(before.clone(), &before);
     match found {
-        Found::Deleting => unchanged(before, None),
-        Found::Reading(wake) => unchanged(before, wake),
+        Found::Deleting => unchanged(),
+        Found::Reading(wake) => Report {
+            wake,
+            ..unchanged()
+        },
         Found::Listing(wake) => Report {
             acts: vec![Act::Freshen],
-            ..unchanged(before, wake)
+            wake,
+            ..unchanged()
         },
         Found::Refused(refusals) => refused_spec(&given, &before, &refusals),
         Found::Unknown(why) => unknown(&given, &before, &why),
@@ -39,21 +44,10 @@ pub fn report(considered: Considered, recorded: &[Decision]) -> Report {
     }
 }
 
-fn unchanged(status: PromotionStrategyStatus, wake: Option<Timestamp>) -> Report {
-    Report {
-        status,
-        changed: false,
-        acts: Vec::new(),
-        wake,
-    }
-}
-
 /// A spec that is refused changes nothing; and nothing may be merged by it.
 fn refused_spec(given: &Given, before: &PromotionStrategyStatus, refusals: &Refusals) -> Report {
     let generation = given.object.metadata.generation;
-    let message = format!("the spec is refused: {refusals}");
-    let say = |type_, holds| Wanted::new(type_, holds, "InvalidSpec", message.as_str());
-    let wanted = vec![say(READY, false), say(STALLED, true)];
+    let wanted = spec_refused(refusals);
     let conditions = replace_ready(wanted, &before.conditions, generation, given.now.at);
     let status = PromotionStrategyStatus {
         observed_generation: generation,
@@ -61,7 +55,7 @@ fn refused_spec(given: &Given, before: &PromotionStrategyStatus, refusals: &Refu
         conditions,
         ..before.clone()
     };
-    without_acts(status, before)
+    Report::without_acts(status, before)
 }
 
 /// It is not known what the branches have: nothing may be merged.
@@ -92,16 +86,7 @@ fn unknown(given: &Given, before: &PromotionStrategyStatus, why: &str) -> Report
         conditions: condition::settle(wanted, &before.conditions, generation, at),
         ..before.clone()
     };
-    without_acts(status, before)
-}
-
-fn without_acts(status: PromotionStrategyStatus, before: &PromotionStrategyStatus) -> Report {
-    Report {
-        changed: status != *before,
-        status,
-        acts: Vec::new(),
-        wake: None,
-    }
+    Report::without_acts(status, before)
 }
 
 /// The same without anything that lets it be merged.
@@ -127,7 +112,8 @@ fn decided(
         let branch = plan.status.branch.clone();
         let former = before.environments.iter().find(|it| it.branch == branch);
         let mut answers = asked.iter().zip(recorded);
-        let answer = answers.find(|(asked, _)| asked.branch == branch && asked.what != What::Pass);
+        let answer =
+            answers.find(|(asked, _)| asked.environment == branch && asked.what != What::Pass);
         let mut plan = settled::settle(plan, former, answer, now);
         if let (Some((asked, decision)), Some(surroundings)) =
             (answer, given.surroundings.get(place))
@@ -151,7 +137,8 @@ fn decided(
     acts.extend(dry.acts);
     wakes.extend(dry.wake);
     let mut wanted = conditions::all(object, &environments, None);
-    if let Some(refused) = still_refused(&before.conditions, acts.iter().any(writes)) {
+    let is_left = acts.iter().any(|act| act.writes().is_some());
+    if let Some(refused) = still_refused(&before.conditions, is_left) {
         // It is said until everything is written.
         wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
         wanted.extend(refused);
@@ -166,35 +153,29 @@ fn decided(
         conditions: condition::settle(wanted, &before.conditions, generation, whole_second(now)),
     };
     Report {
-        changed: status != *before || acts.iter().any(writes),
+        changed: status != *before || is_left,
         status,
         acts,
         wake: wakes.into_iter().filter(|at| *at > now).min(),
     }
 }
 
-/// The status once a write was refused. None: the object's status says so already.
-pub fn refused(
-    object: &PromotionStrategy,
-    refused: &Refused,
-    now: Timestamp,
-) -> Option<PromotionStrategyStatus> {
-    let before = object.status.clone().unwrap_or_default();
-    let generation = object.metadata.generation;
-    let wanted = refused.conditions();
-    let status = PromotionStrategyStatus {
-        observed_generation: generation,
-        conditions: replace_ready(wanted, &before.conditions, generation, now),
-        ..before.clone()
-    };
-    (status != before).then_some(status)
+impl act::Status for PromotionStrategyStatus {
+    fn head(&mut self) -> (&mut Option<i64>, &mut Vec<Condition>) {
+        (&mut self.observed_generation, &mut self.conditions)
+    }
 }
 
-/// Whether it writes to the API server.
-fn writes(act: &Act) -> bool {
-    match act {
-        Act::Create(_) | Act::Change { .. } | Act::Delete(_) => true,
-        Act::LookAt(_) | Act::List | Act::Freshen | Act::Told | Act::Tell(_) => false,
+impl act::Act for Act {
+    fn writes(&self) -> Option<String> {
+        let object = match self {
+            Self::Create(object) => object.as_ref(),
+            Self::Change { before, .. } | Self::Delete(before) => before.as_ref(),
+            Self::LookAt(_) | Self::List | Self::Freshen | Self::Told | Self::Tell(_) => {
+                return None;
+            }
+        };
+        Some(pull_request::called(object))
     }
 }
 

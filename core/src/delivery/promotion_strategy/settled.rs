@@ -1,6 +1,6 @@
 //! Step 6: what becomes of each environment, once the gates have answered and that is recorded.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use sluice_crds::Decision;
 use sluice_crds::commit_status::Phase;
 use sluice_crds::pipeline::{MergeGate, Order};
@@ -15,10 +15,9 @@ use super::considered::{Asked, Merge, Plan};
 use super::evidence::Sight;
 use super::rules::{self, Seen};
 use super::tips::{Dry, Tip};
-use crate::time::stamp::{time, whole_second};
+use crate::delivery::order;
+use crate::time::stamp::time;
 
-/// How long an order to merge holds at most.
-const ORDER: SignedDuration = SignedDuration::from_secs(60);
 /// How many healthy dry commits are kept.
 const MOST_HEALTHY: usize = 5;
 
@@ -245,9 +244,7 @@ fn ordered(
     if merge.put_off().is_some() {
         return None;
     }
-    let longest = now.saturating_add(ORDER).unwrap_or(now);
-    let end = whole_second(until.map_or(longest, |until| until.min(longest)));
-    (end > now).then(|| Order {
+    order::end(until, now).map(|end| Order {
         key: merge.key.clone(),
         pull_request: merge.pull_request.clone(),
         head_sha: merge.head.clone(),

@@ -157,12 +157,7 @@ pub fn report(given: Given) -> Looked {
     };
     let Some(Step { task, gate, wake }) = next else {
         return Looked {
-            report: act::Report {
-                status: before,
-                changed: false,
-                acts: Vec::new(),
-                wake: None,
-            },
+            report: act::Report::without_acts(before.clone(), &before),
             recent,
         };
     };

@@ -65,12 +65,7 @@ pub fn report(given: Given) -> act::Report<RevertCommitStatus, Act> {
         url: said.url,
         conditions: condition::settle(wanted, &before.conditions, generation, at),
     };
-    act::Report {
-        changed: status != before,
-        status,
-        acts: Vec::new(),
-        wake: None,
-    }
+    act::Report::without_acts(status, &before)
 }
 
 fn said(

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use sluice_core::delivery::gated_source;
 use sluice_crds::GatedSource;
 
-use super::{Context, Outcome, Reconciled};
+use super::{Context, Outcome, Reconciled, consumer};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change};
@@ -39,9 +39,6 @@ impl Reconciled for GatedSource {
     }
 
     /// What its gates admit goes out, and what is out is kept as it is.
-    ///
-    /// What was decided is recorded first, then written into the status, and then done. If it is stopped in
-    /// between, the rest is done later, from the status alone.
     async fn look(
         context: &Context,
         key: &ObjectKey,
@@ -58,17 +55,14 @@ impl Reconciled for GatedSource {
         }
         let given = gather::gather(context, key, Arc::clone(&object), now);
         let considered = gated_source::consider(given);
-        let recorded = match considered.decision().cloned() {
-            Some(decision) if considered.takes_effect() => {
-                Some(context.decisions.act(decision).await.decision)
-            }
+        let recorded = match considered.decision() {
             Some(decision) => {
-                context.decisions.look(&decision);
-                Some(decision)
+                let takes_effect = considered.takes_effect();
+                Some(consumer::record(context, decision, takes_effect).await)
             }
             None => None,
         };
         let report = gated_source::report(considered, recorded.as_ref());
-        apply::apply(context, key, &object, report).await
+        consumer::apply(context, key, &object, report).await
     }
 }

@@ -7,7 +7,7 @@ use sluice_core::delivery::pipeline;
 use sluice_core::delivery::pull_request::owner;
 use sluice_crds::Pipeline;
 
-use super::{Context, Ended, Errand, Errands, Outcome, Reconciled, consumer_interests};
+use super::{Context, Ended, Errand, Errands, Outcome, Reconciled, consumer, consumer_interests};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::apps::Apps;
@@ -55,18 +55,30 @@ impl Reconciled for Pipeline {
         change.differs(pipeline::admissions) || change.differs(|it| owner::words(it))
     }
 
+    fn forget(context: &Context, key: &ObjectKey) {
+        forget(&context.apps, &context.errands, key);
+    }
+
+    /// What its gates admit is promoted, and what was promoted is followed until the environment runs it.
     async fn look(
         context: &Context,
         key: &ObjectKey,
         object: Arc<Self>,
         _: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        let outcome = look(context, key, object).await;
-        if context.world.pipelines.get(key.borrowed()).is_none() {
-            // It was deleted meanwhile.
-            forget(&context.apps, &context.errands, key);
-        }
-        outcome
+        let now = context.world.now(context.clock.now());
+        // What is not known yet wakes this object as soon as it is known.
+        let ready = context.world.is_ready();
+        let given = ready.then(|| gather::gather(context, key, &object, now));
+        let Some(given) = given.flatten() else {
+            return Ok(Outcome::Wake(None));
+        };
+        let considered = pipeline::consider(given);
+        let recorded = consumer::record_all(context, considered.asked()).await;
+        let report = pipeline::report(considered, &recorded);
+        let outcome = consumer::apply(context, key, &object, report).await?;
+        context.at_forges.decided(context, Kind::Pipeline, key);
+        Ok(outcome)
     }
 }
 
@@ -74,39 +86,4 @@ impl Reconciled for Pipeline {
 pub(crate) fn forget(apps: &Apps, errands: &Errands<Errand, Ended>, key: &ObjectKey) {
     apps.forget(key);
     errands.keep(&Work::own(Kind::Pipeline, key.clone()), |_| false);
-}
-
-/// Looks at a pipeline: what its gates admit is promoted, and what was promoted is followed until the
-/// environment runs it.
-///
-/// What was decided is recorded first, then written into the status, and then done. If it is stopped in
-/// between, the rest is done later, from the status alone.
-async fn look(
-    context: &Context,
-    key: &ObjectKey,
-    object: Arc<Pipeline>,
-) -> Result<Outcome, kube::Error> {
-    let now = context.world.now(context.clock.now());
-    // What is not known yet wakes this object as soon as it is known.
-    let ready = context.world.is_ready();
-    let given = ready.then(|| gather::gather(context, key, &object, now));
-    let Some(given) = given.flatten() else {
-        return Ok(Outcome::Wake(None));
-    };
-    let considered = pipeline::consider(given);
-    let mut recorded = Vec::new();
-    for asked in considered.asked() {
-        let decision = asked.decision.clone();
-        recorded.push(match asked.takes_effect {
-            true => context.decisions.act(decision).await.decision,
-            false => {
-                context.decisions.look(&decision);
-                decision
-            }
-        });
-    }
-    let report = pipeline::report(considered, &recorded);
-    let outcome = apply::apply(context, key, &object, report).await?;
-    context.at_forges.decided(context, Kind::Pipeline, key);
-    Ok(outcome)
 }

@@ -14,7 +14,7 @@ use sluice_crds::git_repository_access::AccessReference;
 use sluice_crds::promotion_strategy::{CommitStatusSelector, Environment, KustomizationReference};
 use sluice_crds::{GateReference, PromotionStrategy, PromotionStrategySpec};
 
-use super::{Context, Outcome, Reconciled, consumer_interests, git_repository_access};
+use super::{Context, Outcome, Reconciled, consumer, consumer_interests, git_repository_access};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change};
@@ -60,87 +60,60 @@ impl Reconciled for PromotionStrategy {
             })
     }
 
+    fn forget(context: &Context, key: &ObjectKey) {
+        let own = Work::own(Kind::PromotionStrategy, key.clone());
+        context.repositories.forget(&own);
+        context.postings.forget(&own);
+    }
+
+    /// What its rules and gates let pass is merged, by the looks at its PullRequests, and everything else is
+    /// told why it waits.
     async fn look(
         context: &Context,
         key: &ObjectKey,
         object: Arc<Self>,
         _: Timestamp,
     ) -> Result<Outcome, kube::Error> {
-        let outcome = look(context, key, object).await;
-        if context
-            .world
-            .promotion_strategies
-            .get(key.borrowed())
-            .is_none()
-        {
-            // It was deleted meanwhile.
-            let own = Work::own(Kind::PromotionStrategy, key.clone());
-            context.repositories.forget(&own);
-            context.postings.forget(&own);
+        let world = &context.world;
+        let now = world.now(context.clock.now());
+        // What is not known yet wakes this object as soon as it is known.
+        if !world.is_ready() || !gather::is_read(world, &object) {
+            return Ok(Outcome::Wake(None));
         }
-        outcome
+        let own = Work::own(Kind::PromotionStrategy, key.clone());
+        let access = access_of(key, &object.spec.repo_ref).key;
+        let may = gather::access(world, key, &object);
+        // Nothing is read of a repository that it may not use.
+        let needed = match may {
+            Access::Ready => branches(&object).collect(),
+            Access::NotReady(_) => BTreeSet::new(),
+        };
+        context.repositories.need(&access, &own, needed);
+        if may == Access::Ready && is_requested(&object) {
+            context.repositories.list_now(&access);
+        }
+        let seen = Arc::new(context.repositories.of(&access, &own));
+        let evidence: Arc<dyn Evidence + Send + Sync> = Arc::clone(&seen) as _;
+        let given = gather::gather(context, key, &object, (may, evidence), now);
+        let considered = consider(given);
+        for dry in proposed(&object) {
+            // When it was made is counted once it is promoted. Nothing waits for that.
+            seen.answer(&Question::Commit(dry.to_owned()));
+        }
+        context.repositories.ask(&access, &own, seen.asked());
+        let is_decided = considered.is_decided();
+        if !is_decided {
+            tracing::debug!(strategy = %key, wanted = ?considered.wanted(), "its repository is being read");
+        }
+        let recorded = consumer::record_all(context, considered.asked()).await;
+        let report = report(considered, &recorded);
+        let outcome = consumer::apply(context, key, &object, report).await?;
+        if is_decided {
+            let kind = Kind::PromotionStrategy;
+            context.at_forges.decided(context, kind, key);
+        }
+        Ok(outcome)
     }
-}
-
-/// Looks at a strategy: what its rules and gates let pass is merged, and everything else is told why it
-/// waits.
-///
-/// What was decided is recorded first, then written into the status, and then done by the looks at its
-/// PullRequests. If it is stopped in between, the rest is done later, from the status alone.
-async fn look(
-    context: &Context,
-    key: &ObjectKey,
-    object: Arc<PromotionStrategy>,
-) -> Result<Outcome, kube::Error> {
-    let world = &context.world;
-    let now = world.now(context.clock.now());
-    // What is not known yet wakes this object as soon as it is known.
-    if !world.is_ready() || !gather::is_read(world, &object) {
-        return Ok(Outcome::Wake(None));
-    }
-    let own = Work::own(Kind::PromotionStrategy, key.clone());
-    let access = access_of(key, &object.spec.repo_ref).key;
-    let may = gather::access(world, key, &object);
-    // Nothing is read of a repository that it may not use.
-    let needed = match may {
-        Access::Ready => branches(&object).collect(),
-        Access::NotReady(_) => BTreeSet::new(),
-    };
-    context.repositories.need(&access, &own, needed);
-    if may == Access::Ready && is_requested(&object) {
-        context.repositories.list_now(&access);
-    }
-    let seen = Arc::new(context.repositories.of(&access, &own));
-    let evidence: Arc<dyn Evidence + Send + Sync> = Arc::clone(&seen) as _;
-    let given = gather::gather(context, key, &object, (may, evidence), now);
-    let considered = consider(given);
-    for dry in proposed(&object) {
-        // When it was made is counted once it is promoted. Nothing waits for that.
-        seen.answer(&Question::Commit(dry.to_owned()));
-    }
-    context.repositories.ask(&access, &own, seen.asked());
-    let is_decided = considered.is_decided();
-    if !is_decided {
-        tracing::debug!(strategy = %key, wanted = ?considered.wanted(), "its repository is being read");
-    }
-    let mut recorded = Vec::new();
-    for asked in considered.asked() {
-        let decision = asked.decision.clone();
-        recorded.push(match asked.takes_effect {
-            true => context.decisions.act(decision).await.decision,
-            false => {
-                context.decisions.look(&decision);
-                decision
-            }
-        });
-    }
-    let report = report(considered, &recorded);
-    let outcome = apply::apply(context, key, &object, report).await?;
-    if is_decided {
-        let kind = Kind::PromotionStrategy;
-        context.at_forges.decided(context, kind, key);
-    }
-    Ok(outcome)
 }
 
 /// The dry commits that are proposed, and that their environments do not have.

@@ -114,7 +114,7 @@ const STEPS: [Step; 14] = [
         hands_on: Some("Report"),
     },
     Step {
-        file: "gate-controller/src/act/reconcile/gated_source/apply.rs",
+        file: "gate-controller/src/act/reconcile/consumer.rs",
         function: "apply",
         does: "the status first: that is the act",
         hands_on: Some("Act"),

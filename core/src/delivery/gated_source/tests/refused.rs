@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::*;
-use crate::delivery::act::Refused;
+use crate::delivery::act::{Act as _, Refused, with_ready};
 
 impl Play {
     /// One look, of which the API server refuses all that is to be done. Returns how many writes of
@@ -19,7 +19,8 @@ impl Play {
             code,
             message,
         };
-        if let Some(status) = refused(&self.object, &refusal, self.now) {
+        let conditions = refusal.conditions();
+        if let Some(status) = with_ready(&self.object, conditions, self.now) {
             self.object.status = Some(status);
             self.writes.0 += 1;
         }

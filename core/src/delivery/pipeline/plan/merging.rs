@@ -14,6 +14,7 @@ use super::super::approval::Word;
 use super::super::child::Child;
 use super::super::words;
 use super::{Ask, At, Merge, Plan, Then, Wish, facts, moved};
+use crate::delivery::order;
 use crate::text::words::clean;
 use crate::time::stamp::time;
 
@@ -34,8 +35,7 @@ impl Merge {
             order.key == record.key
                 && Some(&order.head_sha) == self.head.as_ref()
                 && order.method == self.method
-                && order.not_after.0 > now
-                && until.is_none_or(|until| order.not_after.0 <= until)
+                && order::holds(order, until, now)
         };
         record.order.as_ref().is_some_and(holds)
     }

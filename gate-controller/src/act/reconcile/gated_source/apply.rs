@@ -1,139 +1,73 @@
-//! Carries out what was decided about a gated source: its status, then what follows from it.
+//! What follows from the status of a gated source, once it was accepted.
 
 use std::sync::Arc;
 
-use kube::Api;
-use kube::core::{PartialObjectMeta, Status};
+use kube::core::PartialObjectMeta;
 use serde_json::json;
-use sluice_core::delivery::gated_source::{self, Act, Report};
+use sluice_core::delivery::gated_source::Act;
 use sluice_crds::gated_source::marks;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
 use super::{news, stored};
-use crate::act::reconcile::write::{self, Part};
-use crate::act::reconcile::{Context, Outcome, Reconciled, status};
-use crate::cluster::failure;
+use crate::act::reconcile::consumer::Consumer;
+use crate::act::reconcile::write::Part;
+use crate::act::reconcile::{Context, Reconciled};
 use crate::cluster::key::ObjectKey;
 
-/// Writes the status onto this version of the gated source, and only if the API server accepts it, does
-/// what follows. If it refuses one of these writes, the others go on, and the status reports the refusal.
-pub(super) async fn apply(
-    context: &Context,
-    key: &ObjectKey,
-    object: &Arc<GatedSource>,
-    report: Report,
-) -> Result<Outcome, kube::Error> {
-    let Report {
-        status,
-        changed,
-        acts,
-        wake,
-    } = report;
-    let mut present = Arc::clone(object);
-    if changed {
-        present = write(context, key, object, status).await?;
-    }
-    let mut refusal = None;
-    // A status that was written went onto the newest version.
-    let mut is_newest = changed;
-    for act in acts {
-        if !is_newest && is_of_others(&act) {
-            confirm(context, key, &present).await?;
-            is_newest = true;
+impl Consumer for GatedSource {
+    const ACTION: &'static str = "Admit";
+
+    type Act = Act;
+
+    fn is_of_itself(act: &Act) -> bool {
+        match act {
+            Act::Finalize(_) => true,
+            Act::Write(_) | Act::Serve { .. } | Act::Suspend { .. } | Act::Delete { .. } => false,
+            Act::Fetch { .. } | Act::Retain { .. } => false,
         }
-        let what = act.writes().unwrap_or_default();
-        match carry_out(context, key, &mut present, act).await {
-            Err(error) if failure::is_refusal(&error) => {
-                refusal.get_or_insert((what, error));
+    }
+
+    fn accepted(
+        context: &Context,
+        key: &ObjectKey,
+        object: &Self,
+        before: &GatedSourceStatus,
+        now: &GatedSourceStatus,
+    ) {
+        news::tell(context, key, object, before, now);
+    }
+
+    async fn carry_out(
+        context: &Context,
+        key: &ObjectKey,
+        object: &mut Arc<Self>,
+        act: Act,
+    ) -> Result<(), kube::Error> {
+        let writer = Writer { context, key };
+        match act {
+            Act::Write(child) => writer.child(*child).await,
+            Act::Serve { artifact, before } => writer.serve(&artifact, &before).await,
+            Act::Suspend {
+                kind,
+                holders,
+                before,
+            } => writer.suspend(kind, &holders, &before).await,
+            Act::Delete { kind, before } => writer.delete(kind, &before).await,
+            Act::Finalize(hold) => {
+                *object = finalize(context, object, hold).await?;
+                Ok(())
             }
-            done => done?,
+            Act::Fetch { child, url, digest } => {
+                stored::fetch(context, &key.namespace, &child, &digest, &url);
+                Ok(())
+            }
+            Act::Retain { child, digests } => {
+                stored::retain(context, &key.namespace, &child, &digests);
+                Ok(())
+            }
         }
     }
-    let Some((what, error)) = refusal else {
-        return Ok(Outcome::Wake(wake));
-    };
-    let refused = write::refused(what, &error);
-    if let Some(status) = gated_source::refused(&present, &refused, context.clock.now()) {
-        write(context, key, &present, status).await?;
-    }
-    let error = Box::new(error);
-    Ok(Outcome::Unfinished { error, wake })
-}
-
-/// Whether it writes onto other objects than the gated source itself.
-fn is_of_others(act: &Act) -> bool {
-    match act {
-        Act::Write(_) | Act::Serve { .. } | Act::Suspend { .. } | Act::Delete { .. } => true,
-        Act::Fetch { .. } | Act::Retain { .. } | Act::Finalize(_) => false,
-    }
-}
-
-/// Makes sure that this is the gated source as the API server has it.
-///
-/// The caches of several kinds do not show the same instant. A replica that has just become leader may
-/// know the child that a former leader made for the last admission, but not yet that admission: the child
-/// would go back to the one before. The child that is written onto was seen before this request, so the
-/// answer has at least the admission that the child was made for.
-///
-/// # Errors
-/// It was replaced by another version (a conflict), or the API server does not answer.
-async fn confirm(
-    context: &Context,
-    key: &ObjectKey,
-    object: &GatedSource,
-) -> Result<(), kube::Error> {
-    let api: Api<GatedSource> = Api::namespaced(context.client.clone(), &key.namespace);
-    let newest = api.get_metadata(&key.name).await?;
-    if newest.metadata.resource_version == object.metadata.resource_version {
-        return Ok(());
-    }
-    let why = "the cache has an earlier version of the gated source, from which nothing is written";
-    let conflict = Status::failure(why, "Conflict").with_code(409);
-    Err(kube::Error::Api(conflict.boxed()))
-}
-
-async fn carry_out(
-    context: &Context,
-    key: &ObjectKey,
-    present: &mut Arc<GatedSource>,
-    act: Act,
-) -> Result<(), kube::Error> {
-    let writer = Writer { context, key };
-    match act {
-        Act::Write(child) => writer.child(*child).await,
-        Act::Serve { artifact, before } => writer.serve(&artifact, &before).await,
-        Act::Suspend {
-            kind,
-            holders,
-            before,
-        } => writer.suspend(kind, &holders, &before).await,
-        Act::Delete { kind, before } => writer.delete(kind, &before).await,
-        Act::Finalize(hold) => {
-            *present = finalize(context, present, hold).await?;
-            Ok(())
-        }
-        Act::Fetch { child, url, digest } => {
-            stored::fetch(context, &key.namespace, &child, &digest, &url);
-            Ok(())
-        }
-        Act::Retain { child, digests } => {
-            stored::retain(context, &key.namespace, &child, &digests);
-            Ok(())
-        }
-    }
-}
-
-/// Writes the status, and reports what is new in it. Returns the gated source as it is then.
-async fn write(
-    context: &Context,
-    key: &ObjectKey,
-    object: &GatedSource,
-    status: GatedSourceStatus,
-) -> Result<Arc<GatedSource>, kube::Error> {
-    let written = status::write(context, object, status).await?;
-    news::tell(context, key, object, &written);
-    Ok(written)
 }
 
 /// Adds the finalizer to the gated source, or removes it. Returns the gated source as it is then.

@@ -4,61 +4,39 @@
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use sluice_core::delivery::gated_source::{BLOCKED, BYPASSED, RECOVERABLE, SELF_GATED, wanted};
+use sluice_core::delivery::gated_source::{
+    BLOCKED, BYPASSED, KIND, RECOVERABLE, SELF_GATED, wanted,
+};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::gated_source::{Admitted, Origin};
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use crate::act::reconcile::Context;
-use crate::cluster::key::{ObjectKey, Work};
-use crate::cluster::kind::Kind;
-use crate::tell::events::{About, More, Told, notifications};
+use crate::act::reconcile::news::{self, Item};
+use crate::cluster::key::ObjectKey;
 
 /// The reason of `Ready` while children fetch what has gone out.
 const PROGRESSING: &str = "Progressing";
 
-/// A piece of news.
-#[derive(Debug, PartialEq, Eq)]
-struct Item {
-    /// Whether it is a warning.
-    warning: bool,
-    /// One word.
-    reason: String,
-    /// A sentence.
-    message: String,
-    /// The revision that it is about.
-    revision: Option<String>,
-}
-
 /// Reports what is new.
-pub(super) fn tell(context: &Context, key: &ObjectKey, before: &GatedSource, now: &GatedSource) {
-    let (Some(now_says), nothing) = (now.status.as_ref(), GatedSourceStatus::default()) else {
-        return;
-    };
-    for item in news(before.status.as_ref().unwrap_or(&nothing), now_says) {
+pub(super) fn tell(
+    context: &Context,
+    key: &ObjectKey,
+    object: &GatedSource,
+    before: &GatedSourceStatus,
+    now: &GatedSourceStatus,
+) {
+    for item in news(before, now) {
         tracing::info!(
             target: "decision",
-            kind = "GatedSource",
+            kind = KIND,
             namespace = %key.namespace,
             name = %key.name,
             reason = item.reason,
             "{}",
             item.message
         );
-        context.events.tell(Told {
-            about: About::new(Work::own(Kind::GatedSource, key.clone()), now),
-            warning: item.warning,
-            reason: item.reason.into(),
-            action: "Admit",
-            note: item.message.into(),
-            more: Some(Box::new(More {
-                related: used(now),
-                annotations: (item.revision.into_iter())
-                    .map(|revision| (notifications::REVISION.to_owned(), revision))
-                    .collect(),
-                ..More::default()
-            })),
-        });
+        news::send(context, key, object, used(object), item);
     }
 }
 
@@ -84,11 +62,14 @@ fn news(before: &GatedSourceStatus, now: &GatedSourceStatus) -> Vec<Item> {
     let mut news = Vec::from_iter(released.map(|admitted| goes_out(before, admitted)));
     for condition in &now.conditions {
         let was = find(&before.conditions, &condition.type_);
-        let mut item = of_condition(was, condition, released.is_some());
-        if let Some(item) = &mut item {
-            item.revision = revision(now, &condition.type_);
-        }
-        news.extend(item);
+        let item = of_condition(was, condition, released.is_some());
+        news.extend(item.map(|(warning, reason)| Item {
+            warning,
+            reason: reason.to_owned(),
+            message: condition.message.clone(),
+            environment: None,
+            revision: revision(now, &condition.type_),
+        }));
     }
     news
 }
@@ -110,6 +91,7 @@ fn goes_out(before: &GatedSourceStatus, admitted: &Admitted) -> Item {
         warning: false,
         reason: "Admitted".to_owned(),
         message,
+        environment: None,
         revision: Some(revision.clone()),
     }
 }
@@ -124,30 +106,22 @@ fn revision(status: &GatedSourceStatus, condition: &str) -> Option<String> {
     }
 }
 
-/// `released`: the same status says that something has gone out.
-fn of_condition(was: Option<&Condition>, is: &Condition, released: bool) -> Option<Item> {
-    let said = |condition: &Condition| (condition.status.clone(), condition.reason.clone());
-    if was.map(said) == Some(said(is)) {
-        return None;
-    }
+/// Whether it is a warning, and one word. `released`: the same status says that something has gone out.
+fn of_condition<'c>(
+    was: Option<&Condition>,
+    is: &'c Condition,
+    released: bool,
+) -> Option<(bool, &'c str)> {
     let holds = is.status == "True";
     let held = was.is_some_and(|was| was.status == "True");
-    let failed = |it: &Condition| it.status == "False" && it.reason != PROGRESSING;
-    let (warning, reason) = match is.type_.as_str() {
-        READY if failed(is) => (true, is.reason.as_str()),
-        READY if holds && was.is_some_and(failed) => (false, is.reason.as_str()),
-        BLOCKED if holds => (false, "Blocked"),
-        BLOCKED if held && !released => (false, "Unblocked"),
-        RECOVERABLE if held && !holds => (true, "NotRecoverable"),
-        BYPASSED | SELF_GATED if holds && !held => (true, is.type_.as_str()),
-        _ => return None,
-    };
-    Some(Item {
-        warning,
-        reason: reason.to_owned(),
-        message: is.message.clone(),
-        revision: None,
-    })
+    let is_under_way = |it: &Condition| it.reason == PROGRESSING;
+    match is.type_.as_str() {
+        READY if is_under_way(is) => None,
+        BLOCKED if released && !holds => None,
+        RECOVERABLE if held && !holds => Some((true, "NotRecoverable")),
+        BYPASSED | SELF_GATED if holds && !held => Some((true, &is.type_)),
+        _ => news::of_condition(was.filter(|was| !is_under_way(was)), is),
+    }
 }
 
 #[cfg(test)]

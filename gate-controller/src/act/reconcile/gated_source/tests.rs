@@ -16,13 +16,12 @@ use sluice_crds::gated_source::SourceKind;
 use sluice_egress::{Egress, Rules};
 use tower::service_fn;
 
-use super::apply::apply;
 use crate::act::errands::Errands;
 use crate::act::forges::Forges;
-use crate::act::reconcile::Context;
 use crate::act::reconcile::commit_status::postings::Postings;
 use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
+use crate::act::reconcile::{Context, consumer};
 use crate::act::waker::Waker;
 use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
@@ -172,7 +171,7 @@ async fn nothing_is_written_from_an_earlier_version_of_the_gated_source() {
             acts: vec![pin(), pin()],
             wake: None,
         };
-        let done = apply(&context, &key, &object, report).await;
+        let done = consumer::apply(&context, &key, &object, report).await;
         let seen = seen.lock().unwrap().clone();
         match is_newest {
             // Once is enough for all that is done in one look.

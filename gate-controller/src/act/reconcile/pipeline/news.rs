@@ -4,10 +4,7 @@
 //! or no longer waits, that a cluster goes away or comes back, and problems. Each is told once: a status that
 //! says the same is no news.
 
-use sluice_core::delivery::pipeline::{
-    Act, BLOCKED, KIND, MERGED, MERGED_PAST_GATE, RECALLED, SUPERSEDED,
-};
-use sluice_core::verdict::condition::READY;
+use sluice_core::delivery::pipeline::{Act, MERGED, MERGED_PAST_GATE, RECALLED, SUPERSEDED};
 use sluice_crds::pipeline::{
     ClusterStatus, EnvironmentState, EnvironmentStatus, MergeGate, Phase, PromotionRecord, Run,
 };
@@ -16,70 +13,25 @@ use sluice_crds::{Pipeline, PipelineStatus};
 
 use super::record;
 use crate::act::reconcile::Context;
+use crate::act::reconcile::news::{self, Item, of_conditions};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::tell::events::{About, More, Told, notifications};
-
-/// A piece of news.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Item {
-    warning: bool,
-    /// One word.
-    reason: String,
-    /// A sentence.
-    message: String,
-    /// The environment that it is about.
-    environment: Option<String>,
-    /// The revision that it is about.
-    revision: Option<String>,
-}
 
 /// Reports what is new.
-pub(super) fn tell(context: &Context, key: &ObjectKey, before: &Pipeline, now: &Pipeline) {
-    let (Some(now_says), nothing) = (now.status.as_ref(), PipelineStatus::default()) else {
-        return;
-    };
-    let before_says = before.status.as_ref().unwrap_or(&nothing);
+pub(super) fn tell(
+    context: &Context,
+    key: &ObjectKey,
+    object: &Pipeline,
+    before: &PipelineStatus,
+    now: &PipelineStatus,
+) {
     let work = Work::own(Kind::Pipeline, key.clone());
     let (at, promoted) = (context.clock.now(), &context.counters.promoted);
-    promoted.note(&work, now, before_says, now_says, at);
-    record::promotions(&context.audit, key, before_says, now_says);
-    for item in news(before_says, now_says) {
-        send(context, &work, now, item);
+    promoted.note(&work, object, before, now, at);
+    record::promotions(&context.audit, key, before, now);
+    for item in news(before, now) {
+        news::tell(context, key, object, item);
     }
-}
-
-/// Reports this piece of news.
-pub(super) fn tell_item(context: &Context, key: &ObjectKey, object: &Pipeline, item: Item) {
-    let work = Work::own(Kind::Pipeline, key.clone());
-    send(context, &work, object, item);
-}
-
-fn send(context: &Context, work: &Work, object: &Pipeline, item: Item) {
-    tracing::info!(
-        target: "decision",
-        kind = KIND,
-        namespace = %work.key.namespace,
-        name = %work.key.name,
-        environment = item.environment,
-        reason = item.reason,
-        revision = item.revision,
-        "{}",
-        item.message
-    );
-    context.events.tell(Told {
-        about: About::new(work.clone(), object),
-        warning: item.warning,
-        reason: item.reason.into(),
-        action: "Promote",
-        note: item.message.into(),
-        more: Some(Box::new(More {
-            annotations: (item.revision.into_iter())
-                .map(|revision| (notifications::REVISION.to_owned(), revision))
-                .collect(),
-            ..More::default()
-        })),
-    });
 }
 
 fn news(before: &PipelineStatus, now: &PipelineStatus) -> Vec<Item> {
@@ -90,34 +42,8 @@ fn news(before: &PipelineStatus, now: &PipelineStatus) -> Vec<Item> {
         news.extend(of_environment(name, was, environment));
     }
     news.extend(of_clusters(&before.clusters, &now.clusters));
-    for condition in &now.conditions {
-        let said = |status: &PipelineStatus| {
-            let mut all = status.conditions.iter();
-            let found = all.find(|it| it.type_ == condition.type_)?;
-            Some((found.status.clone(), found.reason.clone()))
-        };
-        let (was, is) = (said(before), said(now));
-        if was == is {
-            continue;
-        }
-        let held = |said: &Option<(String, String)>, status: &str| {
-            said.as_ref().is_some_and(|(is, _)| is == status)
-        };
-        let (warning, reason) = match condition.type_.as_str() {
-            READY if held(&is, "False") => (true, condition.reason.as_str()),
-            READY if held(&is, "True") && held(&was, "False") => (false, condition.reason.as_str()),
-            BLOCKED if held(&is, "True") => (false, "Blocked"),
-            BLOCKED if held(&was, "True") => (false, "Unblocked"),
-            _ => continue,
-        };
-        news.push(Item {
-            warning,
-            reason: reason.to_owned(),
-            message: condition.message.clone(),
-            environment: None,
-            revision: now.run.as_ref().map(|run| run.revision.clone()),
-        });
-    }
+    let revision = now.run.as_ref().map(|run| run.revision.as_str());
+    news.extend(of_conditions(&before.conditions, &now.conditions, revision));
     news
 }
 

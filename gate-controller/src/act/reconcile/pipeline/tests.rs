@@ -16,10 +16,10 @@ use sluice_crds::{Pipeline, PullRequest};
 use tokio::time::timeout;
 use tower::service_fn;
 
-use super::{apply, available, gather};
+use super::{available, gather};
 use crate::act::reconcile::Context;
 use crate::act::reconcile::gated_source::tests::{context, world};
-use crate::act::reconcile::{Reconciled, owned};
+use crate::act::reconcile::{Reconciled, consumer, owned};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::observe::cache::{Progress, Seen};
@@ -169,7 +169,7 @@ impl Scene {
         let asked = considered.asked().iter();
         let recorded: Vec<_> = asked.map(|asked| asked.decision.clone()).collect();
         let report = pipeline::report(considered, &recorded);
-        let applied = apply::apply(&self.context, &self.key, &object, report);
+        let applied = consumer::apply(&self.context, &self.key, &object, report);
         applied.await.map(drop)
     }
 

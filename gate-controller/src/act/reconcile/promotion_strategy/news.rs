@@ -4,74 +4,13 @@
 //! for another reason, that a check fails, and problems. Each is told once: a status that says the same is no
 //! news.
 
-use sluice_core::delivery::promotion_strategy::{BLOCKED, KIND};
-use sluice_core::verdict::condition::READY;
+use sluice_crds::PromotionStrategyStatus;
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStatus};
-use sluice_crds::{PromotionStrategy, PromotionStrategyStatus};
 
-use crate::act::reconcile::Context;
-use crate::cluster::key::{ObjectKey, Work};
-use crate::cluster::kind::Kind;
-use crate::tell::events::{About, More, Told, notifications};
+use crate::act::reconcile::news::{Item, of_conditions};
 
-/// A piece of news.
-#[derive(Debug, PartialEq, Eq)]
-struct Item {
-    warning: bool,
-    /// One word.
-    reason: String,
-    /// A sentence.
-    message: String,
-    /// The environment that it is about.
-    environment: Option<String>,
-    /// The revision that it is about.
-    revision: Option<String>,
-}
-
-/// Reports what is new.
-pub(super) fn tell(
-    context: &Context,
-    key: &ObjectKey,
-    before: &PromotionStrategy,
-    now: &PromotionStrategy,
-) {
-    let (Some(is), nothing) = (now.status.as_ref(), PromotionStrategyStatus::default()) else {
-        return;
-    };
-    let work = Work::own(Kind::PromotionStrategy, key.clone());
-    for item in news(before.status.as_ref().unwrap_or(&nothing), is) {
-        send(context, &work, now, item);
-    }
-}
-
-fn send(context: &Context, work: &Work, object: &PromotionStrategy, item: Item) {
-    tracing::info!(
-        target: "decision",
-        kind = KIND,
-        namespace = %work.key.namespace,
-        name = %work.key.name,
-        environment = item.environment,
-        reason = item.reason,
-        revision = item.revision,
-        "{}",
-        item.message
-    );
-    context.events.tell(Told {
-        about: About::new(work.clone(), object),
-        warning: item.warning,
-        reason: item.reason.into(),
-        action: "Promote",
-        note: item.message.into(),
-        more: Some(Box::new(More {
-            annotations: (item.revision.into_iter())
-                .map(|revision| (notifications::REVISION.to_owned(), revision))
-                .collect(),
-            ..More::default()
-        })),
-    });
-}
-
-fn news(before: &PromotionStrategyStatus, now: &PromotionStrategyStatus) -> Vec<Item> {
+/// What is new.
+pub(super) fn of(before: &PromotionStrategyStatus, now: &PromotionStrategyStatus) -> Vec<Item> {
     let mut news = Vec::new();
     for environment in &now.environments {
         let mut all = before.environments.iter();
@@ -80,7 +19,7 @@ fn news(before: &PromotionStrategyStatus, now: &PromotionStrategyStatus) -> Vec<
         news.extend(ordered(was, environment));
         news.extend(failed(was, environment));
     }
-    news.extend(of_conditions(before, now));
+    news.extend(of_conditions(&before.conditions, &now.conditions, None));
     news
 }
 
@@ -167,33 +106,4 @@ fn failed(before: Option<&EnvironmentStatus>, now: &EnvironmentStatus) -> Option
         let message = format!("{} is not healthy: {}", now.branch, why.unwrap_or_default());
         item(now, true, "CheckFailed", message)
     })
-}
-
-fn of_conditions(before: &PromotionStrategyStatus, now: &PromotionStrategyStatus) -> Vec<Item> {
-    let mut news = Vec::new();
-    for condition in &now.conditions {
-        let mut all = before.conditions.iter();
-        let was = all.find(|it| it.type_ == condition.type_);
-        let said = was.map(|was| (was.status.as_str(), was.reason.as_str()));
-        if said == Some((&condition.status, &condition.reason)) {
-            continue;
-        }
-        let was_held = was.is_some_and(|was| was.status == "True");
-        let was_not = was.is_some_and(|was| was.status == "False");
-        let (warning, reason) = match (condition.type_.as_str(), condition.status.as_str()) {
-            (READY, "False") => (true, condition.reason.as_str()),
-            (READY, "True") if was_not => (false, condition.reason.as_str()),
-            (BLOCKED, "True") => (false, "Blocked"),
-            (BLOCKED, "False") if was_held => (false, "Unblocked"),
-            _ => continue,
-        };
-        news.push(Item {
-            warning,
-            reason: reason.to_owned(),
-            message: condition.message.clone(),
-            environment: None,
-            revision: None,
-        });
-    }
-    news
 }
