@@ -127,6 +127,10 @@ fn whoever_asks_for_much_leaves_room_for_others() {
     let quiet = Question::Statuses("a".to_owned());
     scene.ask("one", std::slice::from_ref(&quiet));
     scene.answer(&statuses("1 of 2"));
+    let full = object("evil-0", "access-0");
+    let by = strategy_of("evil-0", "quiet");
+    scene.room.ask(&full, &by, [quiet.clone()]);
+    answer_of(&scene, &full, &statuses("1 of 2"));
     for n in 0..8 {
         fill(&scene, &format!("evil-{n}"));
         let bytes = scene.room.whole.bytes();
@@ -139,11 +143,15 @@ fn whoever_asks_for_much_leaves_room_for_others() {
     answer_all(&scene, &long());
     assert_eq!(known(&scene, 7..8), 1);
     scene.pass(60);
-    answer_all(&scene, &statuses("2 of 2"));
-    let Sight::Known(Answer::Statuses(now)) = scene.sight(&quiet) else {
-        panic!("it was lost");
-    };
-    assert_eq!(now[0].description, "2 of 2");
+    // Nor is what gets no larger lost by one who has more than is left by now.
+    for access in [access(), full] {
+        answer_of(&scene, &access, &statuses("2 of 2"));
+        let seen = scene.room.of(&access, &by);
+        let Sight::Known(Answer::Statuses(now)) = seen.answer(&quiet) else {
+            panic!("it was lost");
+        };
+        assert_eq!(now[0].description, "2 of 2");
+    }
 }
 
 /// What is renewed where there is no room: it stays as it is if it gets no larger, and is not lost otherwise.
