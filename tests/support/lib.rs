@@ -42,6 +42,7 @@ mod shared;
 pub mod stage;
 pub mod status;
 pub mod tools;
+pub mod workloads;
 mod writes;
 
 pub use apply::Applier;

@@ -13,7 +13,7 @@ use sluice_tests::helm::Helm;
 use sluice_tests::programs::Program;
 use sluice_tests::progress::{Progress, Stderr};
 use sluice_tests::{
-    Binaries, KUBECONFIG_VARIABLE, Options, USERS, flux, gitea, kubectl, prometheus,
+    Binaries, KUBECONFIG_VARIABLE, Options, USERS, flux, gitea, kubectl, prometheus, workloads,
 };
 
 use crate::server::{Open, Server};
@@ -81,6 +81,7 @@ fn find_tools() -> Result<()> {
     kubectl::ensure(&progress)?;
     prometheus::Programs::ensure(&progress)?;
     gitea::Gitea::ensure(&progress)?;
+    workloads::Programs::ensure(&progress)?;
     flux::Registry::ensure(&progress)?;
     flux::Programs::ensure(&progress)?;
     Ok(())

@@ -39,6 +39,19 @@ impl Options {
         self
     }
 
+    /// The controllers of Deployments, ReplicaSets and StatefulSets. Their pods start only where somebody
+    /// stands in for a node: see [`crate::workloads`].
+    #[must_use]
+    pub fn with_workloads(mut self) -> Self {
+        const WORKLOADS: [&str; 3] = [
+            "deployment-controller",
+            "replicaset-controller",
+            "statefulset-controller",
+        ];
+        self.controllers.extend(WORKLOADS.map(str::to_owned));
+        self
+    }
+
     /// Adds users without groups, by name. RBAC grants them nothing until somebody does.
     #[must_use]
     pub fn with_users(mut self, names: &[&str]) -> Self {

@@ -77,8 +77,13 @@ impl Module {
             other => other,
         });
         let names = names.collect::<Vec<_>>().join(", ");
-        let version = self.kubernetes.iter().map(|version| format!(" {version}"));
-        names + &version.collect::<String>()
+        // Others are built from parts of Kubernetes, and have versions of their own.
+        let is_kubernetes = |package: &String| package.starts_with("k8s.io/kubernetes/");
+        let version = self.kubernetes.as_ref();
+        match version.filter(|_| self.tools.iter().any(is_kubernetes)) {
+            Some(version) => format!("{names} {version}"),
+            None => names,
+        }
     }
 
     fn linker_flags(&self) -> String {
@@ -312,11 +317,14 @@ mod tests {
 
     #[test]
     fn a_module_says_what_to_build() {
-        let text = "module m\n\ngo 1.26.0\n\ntool (\n\ta/server/v3\n\tc/kube-apiserver\n)\n\nrequire (\n\
-                    \tk8s.io/kubernetes v1.36.1 // indirect\n)\n";
+        let text = "module m\n\ngo 1.26.0\n\ntool (\n\ta/server/v3\n\tk8s.io/kubernetes/cmd/kube-apiserver\n)\n\n\
+                    require (\n\tk8s.io/kubernetes v1.36.1 // indirect\n)\n";
         let module = Module::parse(text).unwrap();
         assert_eq!(module.go, "1.26.0");
-        assert_eq!(module.tools, ["a/server/v3", "c/kube-apiserver"]);
+        assert_eq!(
+            module.tools,
+            ["a/server/v3", "k8s.io/kubernetes/cmd/kube-apiserver"]
+        );
         assert_eq!(
             module.programs().collect::<Vec<_>>(),
             ["server", "kube-apiserver"]
