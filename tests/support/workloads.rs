@@ -16,7 +16,6 @@ mod workload;
 mod world;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::Result;
 
@@ -36,9 +35,6 @@ const KRUISE: &str = "kruise";
 
 /// The node that all pods are on.
 pub const NODE: &str = "kwok-0";
-
-/// Until controllers have done what they should: it takes a second or two on an idle machine.
-pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The programs besides those of a control plane.
 #[derive(Clone, Debug)]

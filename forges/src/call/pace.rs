@@ -218,9 +218,10 @@ impl Pacing {
     /// # Errors
     /// It may not.
     pub(super) async fn change(&self, counts: bool) -> Result<Change<'_>, Trouble> {
-        self.check(counts)?;
         let change = self.queue();
         loop {
+            // Before it begins: one that may not uses up no turn of its namespace, and no pause.
+            self.check(counts)?;
             let mut news = pin!(self.pace.news.notified());
             news.as_mut().enable();
             match change.begin() {
@@ -232,7 +233,6 @@ impl Pacing {
                 Begins::Later => news.await,
             }
         }
-        self.check(counts)?;
         Ok(change)
     }
 
@@ -281,7 +281,7 @@ impl Drop for Change<'_> {
                 state.changing = None;
                 state.next_at = Some(Instant::now() + self.pace.apart);
             }
-            if state.waiting.is_empty() {
+            if state.waiting.is_empty() && state.changing.is_none() {
                 state.last.clear();
             }
         }

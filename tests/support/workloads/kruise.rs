@@ -11,11 +11,12 @@ use anyhow::{Context, Result};
 use kube::Client;
 use serde_json::json;
 
-use super::{DEADLINE, Kind, Programs, Workloads};
+use super::{Kind, Programs, Workloads};
 use crate::apply::Applier;
 use crate::cluster::Cluster;
 use crate::control_plane::{Workspace, free_port};
 use crate::controller::Process;
+use crate::poll::DEADLINE;
 
 /// Where it believes to run, and keeps what belongs to itself.
 const NAMESPACE: &str = "kruise-system";

@@ -12,10 +12,11 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::ObjectMeta;
 
-use super::{DEADLINE, NODE};
+use super::NODE;
 use crate::cluster::Cluster;
 use crate::control_plane::Workspace;
 use crate::controller::Process;
+use crate::poll::DEADLINE;
 use crate::writes::Writes;
 
 /// The stages, which a change of this file needs no other build for.

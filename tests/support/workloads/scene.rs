@@ -2,8 +2,6 @@
 //!
 //! What comes in: a namespace. What goes out: workloads there, made or found.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::api::DynamicObject;
@@ -12,11 +10,8 @@ use serde_json::{Value, json};
 
 use super::workload::{Kind, Workload};
 use super::{Readiness, pods};
-use crate::poll::poll;
+use crate::poll::{DEADLINE, poll};
 use crate::writes::Writes;
-
-/// Until a new namespace may have pods.
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// The workloads of one namespace.
 pub struct Workloads {

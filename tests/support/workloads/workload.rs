@@ -10,8 +10,8 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
-use super::DEADLINE;
 use super::pods::{self, Readiness, Replica};
+use crate::poll::DEADLINE;
 use crate::poll::poll;
 use crate::writes::Writes;
 

@@ -1,7 +1,7 @@
 //! Step 5: a merge is ordered only from branches that were listed a moment ago.
 //!
-//! A repository may be listed once an hour, because webhooks tell what changes in between. One that is lost must not
-//! have anything merged that is not there any more, or past something that has come since.
+//! A repository may be listed once an hour, because webhooks tell what changes in between. Where a webhook is lost,
+//! nothing may be merged that is no longer there, and nothing that is older than what has come since.
 
 use jiff::SignedDuration;
 

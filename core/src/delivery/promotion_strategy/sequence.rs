@@ -64,7 +64,10 @@ pub(super) fn in_order(at: &At<'_, '_>) -> Option<Wait> {
                 ));
             }
             // Nor does it while nobody knows who has pushed it.
-            None if earlier.env.active.is_some() => return Some(pending()),
+            None if earlier.env.active.is_some() => {
+                let message = format!("it is not known how {branch} got its commit");
+                return Some(wait("ForgePending", message));
+            }
             Some(_) | None => {}
         }
         match (at.has(&earlier.env, proposed), &earlier.env.stands_at) {

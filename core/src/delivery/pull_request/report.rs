@@ -91,6 +91,8 @@ pub struct Recent {
     /// Whether a merge that was begun before the last one may have been sent: that nothing comes of the last one
     /// says nothing of that.
     pub sent_before: bool,
+    /// A merge was begun, and given up for something more urgent before anything was sent.
+    pub is_merge_dropped: bool,
     /// What was joined last.
     pub joined: Option<Joining>,
     /// Whether it has probably been merged, and the forge is to be asked now.
@@ -124,6 +126,9 @@ pub fn report(given: Given) -> Looked {
     // Its owner remembers the commit of one that was lost.
     let remembered = owner.as_ref().and_then(|owner| owner.commit.clone());
     status.commit_sha = status.commit_sha.or(remembered);
+    if std::mem::take(&mut recent.is_merge_dropped) && !recent.sent_before {
+        status.merge_sent = None;
+    }
     let mut lasts = conditions::lasted(&before);
     if let Errand::Over(over) = &errand {
         let (task, outcome) = over.as_ref();

@@ -1,4 +1,5 @@
-//! How many errands are under way at once.
+//! How many errands of one desk are under way at once: pull requests, commit statuses, lists of repositories and
+//! pipelines have a desk each.
 //!
 //! What comes in: the namespace of an object, and the line that its errand stands in: that of the host that it
 //! asks, or at a forge of the credential that it asks with, because what a forge asks to wait for counts for that.

@@ -78,6 +78,23 @@ fn a_merge_that_may_have_been_sent_is_in_the_status() {
     assert_eq!(sent(&scene).as_deref(), Some(COMMIT));
 }
 
+/// A gate closes while it waits for its turn. What a person merges then is not taken for ours.
+#[test]
+fn a_merge_that_was_given_up_before_it_was_sent_leaves_the_status() {
+    for sent_before in [false, true] {
+        let mut scene = admitted();
+        scene.owner = ordered(COMMIT);
+        let merge = scene.task().unwrap();
+        assert!(matches!(merge, Task::Merge { .. }), "{merge:?}");
+        scene.owner = says_of(MergeGate::Pending, COMMIT);
+        scene.recent.is_merge_dropped = true;
+        scene.recent.sent_before = sent_before;
+        scene.over(look(false), seen(COMMIT));
+        assert_eq!(scene.status().merge_sent.is_some(), sent_before);
+        assert!(!scene.recent.is_merge_dropped);
+    }
+}
+
 /// Whatever has happened in between: the first may still come, or has been carried out without a reply.
 #[test]
 fn that_a_second_merge_is_not_sent_says_nothing_of_the_first() {

@@ -201,6 +201,14 @@ impl AtForges {
         if is_sent && !self.errands.of(&work).is_empty() {
             return;
         }
+        let dropped = self.errands.of(&work).into_keys();
+        if dropped
+            .into_iter()
+            .any(|it| matches!(it, Task::Merge { .. }))
+        {
+            let mut recent = self.recent.lock();
+            recent.entry(key.clone()).or_default().is_merge_dropped = true;
+        }
         self.errands.keep(&work, |_| false);
         let claim = Arc::<Claim>::default();
         self.claims.lock().insert(key.clone(), Arc::clone(&claim));
