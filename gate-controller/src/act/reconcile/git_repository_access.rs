@@ -84,12 +84,21 @@ fn read(
 ) -> act::Report<GitRepositoryAccessStatus, Act> {
     let (room, desk) = (&context.repositories, &context.readings);
     let interval = interval(object);
+    let could = room.may_read(key);
     if room.see(object, interval.as_ref().ok().copied()) {
         desk.forget(key);
     }
     let mut woken = desk.take_in(room, key);
     woken.append(&mut room.outdated(key));
     woken.into_iter().for_each(|it| context.waker.wake(it));
+    if room.may_read(key) != could {
+        // Whose a branch is may depend on it.
+        let same = context.world.same_repository(key);
+        for same in same.iter().filter(|it| *it != key) {
+            let same = Work::own(Kind::GitRepositoryAccess, same.clone());
+            context.waker.concerned(&same);
+        }
+    }
     let mut known = room.known(key);
     desk.note(key, &mut known);
     let report = report(Given {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
+use futures::FutureExt;
 use http::{Method, Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
@@ -24,7 +25,7 @@ use super::readings::urgency;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome, Reconciled};
 use crate::act::shard::Shard;
-use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen;
 use crate::observe::clock::SetClock;
@@ -319,6 +320,42 @@ async fn an_access_of_another_shard_is_read_where_it_is_needed() {
     assert!(matches!(look().await, Outcome::Wake(Some(_))));
     assert!(scene.heads_fail(&strategy()));
     assert_eq!(scene.counts(), (0, 1));
+}
+
+/// Whose a branch is depends on who can read it: those who name another access to it are told at once.
+#[tokio::test]
+async fn who_shares_a_repository_learns_who_can_read_it() {
+    let scene = Scene::new();
+    let Context { world, waker, .. } = &scene.context;
+    let other = ObjectKey::from(KeyRef {
+        namespace: "team",
+        name: "mine",
+    });
+    for access in [&scene.key, &other] {
+        world.note_access(access, Some("https://git.example.com/acme/shop"));
+    }
+    let named = Work::own(Kind::GitRepositoryAccess, other.clone());
+    let theirs = Work::own(Kind::PromotionStrategy, other);
+    world.note(&theirs, vec![named]);
+    let woken = || {
+        let mut woken = BTreeSet::new();
+        let clock = scene.context.clock.as_ref();
+        while let Some(work) = waker.queue.next(clock).now_or_never() {
+            waker.queue.done(&work);
+            woken.insert(work);
+        }
+        woken
+    };
+    scene.need(&strategy());
+    scene.pass(1);
+    scene.look().await.unwrap();
+    scene.asked(1).await;
+    assert!(!woken().contains(&theirs));
+    scene.look().await.unwrap();
+    assert!(woken().contains(&theirs));
+    // Once.
+    scene.look().await.unwrap();
+    assert!(!woken().contains(&theirs));
 }
 
 /// What others look at concerns them alone. Who may not use the access takes no webhook away.
