@@ -19,7 +19,7 @@ pub use plan::{
 };
 pub use status::{
     BatchDecision, BatchRollingState, BatchStatus, Held, HookRecord, Intent, MetricRecord, Mode,
-    PastRun, RollingState, Run, Size, WorkloadRecord,
+    Outcome, PastRun, RollingState, Run, Size, WorkloadRecord,
 };
 
 /// The most batches of a plan.
@@ -332,6 +332,14 @@ pub struct RolloutStatus {
     /// What holds the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<Held>,
+
+    /// How the run ends: why it has failed, or what was not done although it has succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+
+    /// Whether the old version was brought back, or that was tried: it is not tried twice.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reverted: bool,
 
     /// The last answer of the gates.
     #[serde(default, skip_serializing_if = "Option::is_none")]

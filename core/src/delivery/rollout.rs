@@ -6,24 +6,62 @@
 //! | part | makes |
 //! |---|---|
 //! | [`plan`] | what a spec says, as types that cannot say anything wrong, or what is wrong with it |
-//! | [`size`] | how many pods of the new version there are after each batch |
+//! | [`size`], `course` | how many pods of the new version there are after each batch |
+//! | `identity`, [`claim`], `begin` | what a run is, and how it begins |
 //! | [`state`], [`signals`] | how far the run is, and what is seen of it |
 //! | [`step`] | what the run does next, for every state and every signal |
+//! | `conflict`, `look` | who stands in the way, and which signals hold: why |
 //! | [`batch`], [`workload`] | what the workloads are to have, what they have, and how it is written |
-//! | [`hook`], [`metric`], [`hold`] | which hook is called next, whether a value is good, and the deadline |
+//! | [`hook`], `calls`, [`metric`], [`hold`] | which hook is called next, whether a value is good, and the deadline |
+//! | `transition`, `chain` | the status of the next state, and how far a look goes |
+//! | `ending`, `restore` | what is settled, brought back and released |
+//! | [`acts`], `conditions`, [`report`](report()) | the status, and what has to be done |
+//!
+//! A look takes two steps. [`consider`] says whether gates are asked, for which batch, and by which revision, so
+//! that the answer can be recorded; [`report`](report()) says what the status has to be, what has to be done, and
+//! when to look again. The status is the intent: it is accepted before anything is done, and what is done is
+//! only what an accepted status intends. At most one intent is new in a look.
 
+pub mod acts;
 pub mod batch;
+mod begin;
+mod calls;
+mod chain;
+pub mod claim;
+mod conditions;
+mod conflict;
+mod considered;
+mod course;
+mod desk;
+mod ending;
+pub mod given;
 pub mod hold;
 pub mod hook;
+mod identity;
+mod look;
 pub mod metric;
 pub mod plan;
+mod refused;
+mod report;
+mod restore;
 pub mod signals;
 pub mod size;
 pub mod state;
 pub mod step;
+#[cfg(test)]
+mod tests;
+mod transition;
 pub mod workload;
 
+pub use acts::{Act, What, Write};
+pub use calls::Calling;
+pub use conditions::BLOCKED;
+pub use conflict::{MANAGER, appliers};
+pub use considered::{Answer, Considered, Question, Told, consider};
+pub use given::{Given, needs_pods, wanted};
 pub use plan::{Plan, check};
+pub use report::{Report, is_under_way, report};
+pub use transition::News;
 
 /// The kind, as it is written in subjects.
 pub const KIND: &str = "Rollout";

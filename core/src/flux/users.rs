@@ -44,15 +44,25 @@ pub(crate) fn by_labels(kind: &str, metadata: &ObjectMeta) -> Vec<Carried> {
         None => format!("{kind} {name}"),
     };
     let label = |label: &str| metadata.labels.as_ref()?.get(label).cloned();
-    let carriers = CARRIERS.into_iter().filter_map(|(by, name, namespace)| {
-        Some(Carried {
+    let carriers = labelled(label).into_iter();
+    carriers
+        .map(|(by, namespace, name)| Carried {
             what: what.clone(),
             by,
-            namespace: label(namespace)?,
-            name: label(name)?,
+            namespace,
+            name,
         })
-    });
-    carriers.collect()
+        .collect()
+}
+
+/// What has applied an object with these labels: kind, namespace and name.
+pub(crate) fn labelled(
+    label: impl Fn(&str) -> Option<String>,
+) -> Vec<(ConsumerKind, String, String)> {
+    let carriers = CARRIERS.into_iter();
+    carriers
+        .filter_map(|(by, name, namespace)| Some((by, label(namespace)?, label(name)?)))
+        .collect()
 }
 
 /// The sources that a consumer names.

@@ -20,7 +20,7 @@ mod redacted;
 mod tests;
 mod words;
 
-pub use gathered::{Gathered, Sources, gather, gather_among};
+pub use gathered::{Gathered, Sources, gather, gather_all, gather_among};
 pub use redacted::redacted;
 
 /// Several gates, and how their answers combine.

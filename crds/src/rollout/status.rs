@@ -144,9 +144,12 @@ pub struct WorkloadRecord {
     pub was: i32,
     /// Its replicas, or its partition, when the run began.
     pub start: i32,
-    /// Its pod template: a hash, or of a StatefulSet or CloneSet the revision to go back to.
+    /// Its pod template, as a hash: another one is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// The ControllerRevision to go back to, of a StatefulSet or CloneSet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<String>,
     /// The partition that it had before the run, as it was written: a number or a percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<String>,
@@ -164,10 +167,13 @@ pub struct Intent {
     /// The sizes, in the order of the workloads of the run.
     #[schemars(length(max = 5))]
     pub sizes: Vec<Size>,
+    /// The most pods that have been available for it so far: more of them are progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available: Option<i32>,
 }
 
 /// What one workload is to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Size {
     /// Its replicas.
@@ -193,6 +199,9 @@ pub struct BatchStatus {
     /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Time>,
+    /// When its pods were available: metrics count from here on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Time>,
     /// When it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Time>,
@@ -272,6 +281,16 @@ pub struct Held {
     pub message: String,
     /// Since when.
     pub since: Time,
+}
+
+/// How a run ends, in addition to its state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in a sentence, and what was not done.
+    pub message: String,
 }
 
 /// A run that is over.

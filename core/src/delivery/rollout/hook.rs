@@ -92,7 +92,7 @@ pub fn next<'a>(
 }
 
 /// Whether a record is of this hook in this batch, as it is written now.
-fn is_of(record: &HookRecord, hook: &Hook, batch: Option<usize>) -> bool {
+pub(super) fn is_of(record: &HookRecord, hook: &Hook, batch: Option<usize>) -> bool {
     let of_batch = record.batch.and_then(|batch| usize::try_from(batch).ok());
     (record.type_, record.name.as_str()) == (hook.type_, hook.name.as_str())
         && of_batch == batch
@@ -183,7 +183,7 @@ impl Call<'_> {
 }
 
 /// A hash of a value in its only form.
-fn hash(value: &Value) -> String {
+pub(super) fn hash(value: &Value) -> String {
     let digest = Sha256::digest(value.to_string().as_bytes());
     let hex = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
     hex.collect()

@@ -9,6 +9,12 @@ use sluice_crds::gatekeeper::Range;
 
 use super::plan::Metric;
 
+/// The range of a gatekeeper that is missing: nothing is measured, either.
+pub const ANY: Range = Range {
+    min: None,
+    max: None,
+};
+
 /// A value that counts: a number, measured once, and not expired.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {

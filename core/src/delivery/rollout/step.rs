@@ -37,20 +37,24 @@ pub enum Step {
 
 /// What a run does next.
 pub fn step(state: State, signals: Signals, facts: Facts) -> Step {
-    for signal in Signal::ALL {
-        // Both are looked at where it waits, and where nothing else is left.
-        if matches!(signal, Signal::Overdue | Signal::Done) || !signals.has(signal) {
-            continue;
+    let decides = deciding(state, signals, facts);
+    match decides.and_then(|signal| cell(state, signal, facts)) {
+        None => done(state, facts),
+        Some(Step::Wait) if signals.has(Signal::Overdue) => {
+            cell(state, Signal::Overdue, facts).unwrap_or(Step::Wait)
         }
-        match cell(state, signal, facts) {
-            None => {}
-            Some(Step::Wait) if signals.has(Signal::Overdue) => {
-                return cell(state, Signal::Overdue, facts).unwrap_or(Step::Wait);
-            }
-            Some(step) => return step,
-        }
+        Some(step) => step,
     }
-    done(state, facts)
+}
+
+/// The first signal that holds and is looked at in this state. None: nothing is left to do.
+pub fn deciding(state: State, signals: Signals, facts: Facts) -> Option<Signal> {
+    Signal::ALL.into_iter().find(|signal| {
+        // Both are looked at where it waits, and where nothing else is left.
+        !matches!(signal, Signal::Overdue | Signal::Done)
+            && signals.has(*signal)
+            && cell(state, *signal, facts).is_some()
+    })
 }
 
 /// A cell of the table. None: the signal is not looked at in this state, and the next one counts.

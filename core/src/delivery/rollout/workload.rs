@@ -147,6 +147,55 @@ impl Workload<'_> {
         }
     }
 
+    /// Whether it makes no pods of a new template because of a field that a run unsets when it starts.
+    pub fn is_paused(&self) -> bool {
+        let field = match self.kind {
+            Kind::Deployment => "/spec/paused",
+            Kind::StatefulSet => return false,
+            Kind::CloneSet => "/spec/updateStrategy/paused",
+        };
+        self.object.pointer(field).and_then(Value::as_bool) == Some(true)
+    }
+
+    /// The partition that counts: whatever is armed has [`ARMED`], and so has one that cannot be read.
+    pub fn pods_held(&self) -> u32 {
+        match self.is_armed() {
+            true => ARMED,
+            false => self.partition().unwrap_or(ARMED),
+        }
+    }
+
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.object.pointer(pointer).and_then(Value::as_str)
+    }
+
+    /// Its UID.
+    pub fn uid(&self) -> &str {
+        self.text("/metadata/uid").unwrap_or_default()
+    }
+
+    /// The ControllerRevision that its pods have had before, and the one that they are to have. It is the
+    /// same only when all pods are of it.
+    pub fn revisions(&self) -> (Option<&str>, Option<&str>) {
+        let revision = |which| self.text(which);
+        (
+            revision("/status/currentRevision"),
+            revision("/status/updateRevision"),
+        )
+    }
+
+    /// Whether pods are to be replaced by others of a newer template.
+    pub fn is_updating(&self) -> bool {
+        let (current, update) = self.revisions();
+        update.is_some() && current != update
+    }
+
+    /// Whether its pods are replaced one after another, so that one that is broken stops all: it is not
+    /// replaced when the template is another one, either.
+    pub fn is_ordered(&self) -> bool {
+        self.kind == Kind::StatefulSet && self.text("/spec/podManagementPolicy") != Some("Parallel")
+    }
+
     /// What writes its replicas, onto the version that was seen and no other.
     pub fn scale(&self, replicas: u32) -> Value {
         self.patch(&json!({ "replicas": replicas }))
@@ -162,6 +211,20 @@ impl Workload<'_> {
             Kind::CloneSet => json!({"partition": partition, "paused": false}),
         };
         Some(self.patch(&json!({ "updateStrategy": strategy })))
+    }
+
+    /// What writes its replicas, and lets it make pods. Only of a target: the template of a source that is
+    /// paused may be one that nobody wants to have.
+    pub fn start(&self, replicas: u32) -> Value {
+        match self.kind {
+            Kind::Deployment => self.patch(&json!({ "replicas": replicas, "paused": false })),
+            Kind::StatefulSet | Kind::CloneSet => self.scale(replicas),
+        }
+    }
+
+    /// What writes this into the spec.
+    pub fn respec(&self, spec: &Value) -> Value {
+        self.patch(spec)
     }
 
     /// A merge patch of the spec that the API server refuses for any other object, and any other version.

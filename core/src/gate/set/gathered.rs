@@ -57,6 +57,22 @@ pub fn gather(
     gather_among(sources, own, subject, &[&subject.namespace], at)
 }
 
+/// The same, where the subject names several sets: all of them have to let it pass.
+pub fn gather_all(
+    sources: &impl Sources,
+    own: &[GateSet],
+    subject: &Subject,
+    at: Timestamp,
+) -> Gathered {
+    let namespace = subject.namespace.as_str();
+    let mut all = gather(sources, own.first(), subject, at);
+    let more = own.iter().skip(1);
+    let more = more.map(|set| GatheredSet::of(sources, set, None, namespace, at));
+    let place = usize::from(!own.is_empty());
+    all.0.splice(place..place, more);
+    all
+}
+
 /// The same, where what the subject does takes effect in several namespaces: the policies of each of them
 /// concern it.
 pub fn gather_among(
@@ -177,6 +193,11 @@ impl GatheredSet {
 }
 
 impl Gathered {
+    /// Whether nobody names any gates: then none has to let it pass.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The sets, of which the first is the subject's own if it names any gates.
     pub fn sets(&self) -> Vec<Set<'_>> {
         self.0.iter().map(GatheredSet::set).collect()

@@ -1,0 +1,285 @@
+//! How a run begins: what is latched of the workloads, from which sizes to which it goes, and what it begins
+//! with.
+//!
+//! What comes in: the plan, and the workloads that the spec names, all of them there. What goes out: a
+//! [`Beginning`], or a mistake that only another spec fixes. A run whose status is lost is found by its claims:
+//! it keeps its number, so that hooks know their calls again.
+
+use sluice_crds::rollout::{Mode, Run, Size, WorkloadRecord};
+
+use super::batch::{ARMED, InPlace, Pair, PairSizes, Scale};
+use super::claim::{Claim, Ended};
+use super::conflict::Member;
+use super::course::{Course, count, of_pair, pods, present};
+use super::given::Given;
+use super::identity;
+use super::plan::{AppKind, Members, Plan};
+use super::size::Span;
+use super::workload::{Kind, Workload};
+use crate::text::refusal::Refusal;
+
+/// A run that would begin.
+#[derive(Clone, Debug)]
+pub(super) struct Beginning {
+    /// What is latched.
+    pub(super) run: Run,
+    /// Its course.
+    pub(super) course: Course,
+    /// How many pods there are to be.
+    pub(super) total: u32,
+    /// How many there were.
+    pub(super) original: u32,
+    /// The sizes with which it starts.
+    pub(super) start: Vec<Size>,
+    /// The first batch that has something to do. None: nothing is left to roll.
+    pub(super) first: Option<usize>,
+}
+
+/// The run that would begin with these workloads, the target first.
+///
+/// # Errors
+/// A mistake that only another spec fixes.
+pub(super) fn begin(
+    given: &Given,
+    plan: &Plan,
+    members: &[Member<'_>],
+) -> Result<Option<Beginning>, Refusal> {
+    let Some((target, _)) = members.split_first() else {
+        return Ok(None);
+    };
+    let object = given.object.as_ref();
+    let ids = (
+        identity::identity(object, Some(target.1.object)),
+        identity::revision(object, Some(target.1.object)),
+    );
+    let (Some(identity), Some(revision)) = ids else {
+        return Ok(None);
+    };
+    let lost = lost(given, &identity, members);
+    let course = course(given, plan, &identity, members, lost.is_some())?;
+    let present: Vec<Size> = members.iter().map(|(_, it)| present(Some(it))).collect();
+    let (mode, total, original) = totals(&course, members);
+    let is_nothing = is_nothing(&course, members);
+    if let Some(span) = course.span().filter(|_| !is_nothing) {
+        plan.sizes.fit(span)?;
+    }
+    let start = start(&course, &present);
+    let records = members.iter().zip(&start).enumerate();
+    let records = records.map(|(place, ((name, workload), start))| {
+        let claim = Claim::of(workload.object).filter(|_| lost.is_some());
+        record(place, (name.reference(), workload), *start, claim)
+    });
+    let run = Run {
+        id: lost.unwrap_or_else(|| next_id(given, members)),
+        mode,
+        revision,
+        identity,
+        workloads: records.collect(),
+    };
+    let is_open = |index: &usize| !course.is_met(course.goal(plan, *index), &present);
+    let first = (0..plan.sizes.count()).find(is_open);
+    Ok(Some(Beginning {
+        first: first.filter(|_| !is_nothing),
+        run,
+        total,
+        original,
+        start,
+        course,
+    }))
+}
+
+/// Of an application it is not known yet what its workloads are.
+pub(super) fn refuse_app(members: &Members) -> Option<Refusal> {
+    let kind = match members {
+        Members::Apps { kind, .. } => kind,
+        Members::Pair { .. } | Members::Alone { .. } | Members::InPlace { .. } => return None,
+    };
+    let word = match kind {
+        AppKind::Kustomization => "Kustomization",
+        AppKind::HelmRelease => "HelmRelease",
+    };
+    Some(Refusal::new(
+        "spec.targetRef.kind",
+        format!("the workloads of a {word} cannot be looked up yet"),
+        "name its Deployment, StatefulSet or CloneSet instead",
+    ))
+}
+
+/// The number of the run of the same that was not ended, and of which the status is lost.
+fn lost(given: &Given, identity: &str, members: &[Member<'_>]) -> Option<i64> {
+    let object = given.object.as_ref();
+    let history = object.status.iter().flat_map(|it| &it.history);
+    let newest = history.map(|run| run.id).max().unwrap_or(0);
+    let uid = object.metadata.uid.as_deref();
+    let claims = members
+        .iter()
+        .filter_map(|(_, workload)| Claim::of(workload.object));
+    let same = claims.filter(|claim| {
+        claim.ended.is_none()
+            && uid == Some(claim.uid.as_str())
+            && claim.is_asked_for(identity, object)
+            && claim.run > newest
+    });
+    same.map(|claim| claim.run).max()
+}
+
+/// More than that of every run before it.
+fn next_id(given: &Given, members: &[Member<'_>]) -> i64 {
+    let status = given.object.status.iter();
+    let history = status.flat_map(|it| &it.history).map(|run| run.id);
+    let claims = members
+        .iter()
+        .filter_map(|(_, it)| Claim::of(it.object))
+        .map(|claim| claim.run);
+    let newest = history.chain(claims).max().unwrap_or(0);
+    given.now.at.as_millisecond().max(newest.saturating_add(1))
+}
+
+fn course(
+    given: &Given,
+    plan: &Plan,
+    identity: &str,
+    members: &[Member<'_>],
+    is_lost: bool,
+) -> Result<Course, Refusal> {
+    let claims: Vec<Option<Claim>> = members.iter().map(|(_, it)| Claim::of(it.object)).collect();
+    let was = |place: usize| {
+        let claim = claims
+            .get(place)
+            .and_then(Option::as_ref)
+            .filter(|_| is_lost);
+        let seen = members.get(place).map(|(_, it)| it.seen().wanted);
+        claim.map_or(seen.unwrap_or(0), |claim| pods(claim.was))
+    };
+    match &plan.members {
+        Members::Pair { strategy, .. } | Members::Apps { strategy, .. } => {
+            let claimed = claims
+                .iter()
+                .flatten()
+                .filter(|claim| counts(given, claim, identity));
+            let newest = claimed.max_by_key(|claim| claim.run);
+            let of = newest.map(|claim| pods(claim.of));
+            let sources = (1..members.len()).map(was).collect();
+            let pair = Pair::of(plan.target_size, of, sources, *strategy)?;
+            pair.span()?;
+            Ok(Course::Pair(pair))
+        }
+        Members::Alone { .. } => {
+            let to = plan.target_size.ok_or_else(|| {
+                Refusal::new(
+                    "spec.rolloutPlan.targetSize",
+                    "without a source nothing says how many pods there are to be",
+                    "write targetSize, or name the Deployment with the old version in sourceRef",
+                )
+            })?;
+            Ok(Course::Scale(Scale { from: was(0), to }))
+        }
+        Members::InPlace { .. } => in_place(plan, &members[0].1, was(0)),
+    }
+}
+
+/// Whether the total of a claim counts: of a run that was given up, of the same after it has succeeded, or
+/// after its status is lost.
+fn counts(given: &Given, claim: &Claim, identity: &str) -> bool {
+    let is_own = given.object.metadata.uid.as_deref() == Some(&claim.uid);
+    match claim.ended {
+        None => is_own || claim.identity == identity,
+        Some(Ended::Done | Ended::Failed | Ended::Aborted) => claim.identity == identity,
+    }
+}
+
+fn in_place(plan: &Plan, target: &Workload<'_>, was: u32) -> Result<Course, Refusal> {
+    let replicas = target.seen().wanted;
+    let to = plan.target_size.unwrap_or(was);
+    match target.is_updating() {
+        true if plan.target_size.is_some_and(|size| size != replicas) => Err(Refusal::new(
+            "spec.rolloutPlan.targetSize",
+            format!("there are {replicas} pods, and they have to be updated, too"),
+            "leave it out; scale in a run of its own",
+        )),
+        false if to != replicas || to != was => Ok(Course::Scale(Scale { from: was, to })),
+        true | false => Ok(Course::Update(InPlace { replicas })),
+    }
+}
+
+fn totals(course: &Course, members: &[Member<'_>]) -> (Mode, u32, u32) {
+    let seen = |place: usize| members.get(place).map_or(0, |(_, it)| it.seen().wanted);
+    match course {
+        Course::Pair(pair) => {
+            let total = pair.span().map_or(0, Span::end);
+            (Mode::Pair, total, (1..members.len()).map(seen).sum())
+        }
+        Course::Update(it) => (Mode::Update, it.replicas, it.replicas),
+        Course::Scale(it) => (Mode::Scale, it.to, it.from),
+    }
+}
+
+/// The sizes with which a run starts.
+fn start(course: &Course, present: &[Size]) -> Vec<Size> {
+    match course {
+        Course::Pair(pair) => {
+            let sizes = of_pair(present);
+            let target = pair.start(&sizes);
+            super::course::to_sizes(&PairSizes { target, ..sizes })
+        }
+        // Only what the run writes: the rest is latched, and whoever changes it is told.
+        Course::Update(_) => present
+            .iter()
+            .map(|size| Size {
+                replicas: None,
+                ..*size
+            })
+            .collect(),
+        Course::Scale(_) => present
+            .iter()
+            .map(|size| Size {
+                partition: None,
+                ..*size
+            })
+            .collect(),
+    }
+}
+
+/// Whether there is nothing to roll out, however its partition is.
+fn is_nothing(course: &Course, members: &[Member<'_>]) -> bool {
+    match course {
+        Course::Update(_) => !members.iter().any(|(_, it)| it.is_updating()),
+        Course::Scale(scale) => scale.from == scale.to,
+        Course::Pair(_) => false,
+    }
+}
+
+fn record(
+    place: usize,
+    (reference, workload): (sluice_crds::rollout::WorkloadReference, &Workload<'_>),
+    start: Size,
+    claim: Option<Claim>,
+) -> WorkloadRecord {
+    let is_target = place == 0;
+    let former = || workload.revisions().0.map(str::to_owned);
+    let (was, begun, from) = match claim {
+        Some(claim) => (claim.was, claim.start, claim.former),
+        None => {
+            let begun = start.partition.or(start.replicas).unwrap_or(0);
+            (count(workload.seen().wanted), begun, former())
+        }
+    };
+    let has_partition = is_target && workload.kind != Kind::Deployment;
+    WorkloadRecord {
+        r#ref: reference,
+        uid: workload.uid().to_owned(),
+        was,
+        start: begun,
+        template: identity::template(workload.object).filter(|_| is_target),
+        former: from.filter(|_| has_partition),
+        partition: has_partition.then(|| written(workload)),
+    }
+}
+
+/// The partition as it is written. One that is armed by a pause is as good as armed.
+fn written(workload: &Workload<'_>) -> String {
+    match workload.pods_held() {
+        ARMED => "100%".to_owned(),
+        partition => partition.to_string(),
+    }
+}

@@ -1,0 +1,79 @@
+//! The claim of a Rollout on a workload: an annotation.
+//!
+//! It says who has the workload, what it was before, and what the Rollout has written. It is a hint and no
+//! right: a forged one holds a run, and changes nothing. From it a run is resumed whose status is lost.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sluice_crds::Rollout;
+use sluice_crds::rollout::{Size, marks};
+
+use super::identity;
+
+/// A claim.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// The name of the Rollout.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// The number of the run.
+    pub run: i64,
+    /// What the run rolls out, as a hash.
+    pub identity: String,
+    /// The value of `sluice.dev/retry` by which it has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<String>,
+    /// How many pods there are to be.
+    pub of: i32,
+    /// The replicas of the workload before the run.
+    pub was: i32,
+    /// Its replicas, or its partition, at the start of the run.
+    pub start: i32,
+    /// The ControllerRevision to go back to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub former: Option<String>,
+    /// The sizes that the Rollout has written, or found.
+    pub wrote: Size,
+    /// How the run has ended. None: it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+}
+
+/// How a run has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ended {
+    /// It has succeeded.
+    Done,
+    /// It has failed.
+    Failed,
+    /// Its Rollout was deleted before it had succeeded.
+    Aborted,
+}
+
+impl Claim {
+    /// The claim on a workload. None: there is none that can be read.
+    pub fn of(workload: &Value) -> Option<Self> {
+        let annotations = workload.pointer("/metadata/annotations")?;
+        serde_json::from_str(annotations.get(marks::CLAIM)?.as_str()?).ok()
+    }
+
+    /// What is written in the annotation.
+    pub fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Whether a Rollout asks for the run of this claim, and for no other: it rolls out the same, and nobody has
+    /// asked to try again since.
+    pub(super) fn is_asked_for(&self, identity: &str, object: &Rollout) -> bool {
+        let retry = identity::retry(object);
+        self.identity == identity && (retry.is_none() || retry == self.retry)
+    }
+
+    /// Whether it is of this run, which goes on.
+    pub fn is_of(&self, uid: &str, run: i64) -> bool {
+        self.ended.is_none() && (self.uid.as_str(), self.run) == (uid, run)
+    }
+}

@@ -1,0 +1,149 @@
+//! Whether Flux writes again what a run has written.
+//!
+//! Only what is known to be undone stands in the way: Flux has applied the field, and neither the object nor
+//! the Kustomization or HelmRelease says that the field is left alone. That Flux owns a field is not enough: it
+//! stays an owner of those that it ignores.
+
+use regex::Regex;
+use serde_json::Value;
+use sluice_crds::gated_source::ConsumerKind;
+
+use super::{Conflict, Member, fields};
+use crate::delivery::rollout::given::{Applier, Given, Name, Sight};
+use crate::delivery::rollout::workload::Workload;
+use crate::flux::users::labelled;
+
+/// With these values of its annotation, kustomize-controller does not change the object.
+const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
+
+/// The fields that Flux writes again. Of a source, only its replicas are written.
+pub(super) fn applies_again(
+    given: &Given,
+    (name, workload): &Member<'_>,
+    is_target: bool,
+) -> Option<Conflict> {
+    let fields = match is_target {
+        true => name.kind.fields(),
+        false => &["/spec/replicas"],
+    };
+    let applied: Vec<_> = fields
+        .iter()
+        .filter(|field| applies(given, (name, workload), field).is_some())
+        .copied()
+        .collect();
+    let by = applies(given, (name, workload), applied.first()?)?;
+    let (paths, before) = (applied.join(", "), place(&by));
+    Some(Conflict::new(
+        "AppliedAgain",
+        by.clone(),
+        format!(
+            "{by} writes {paths} of {name} again; write into {before}:\n  ignore:\n    - paths: [{paths}]\n      target: {{kind: {}, name: {}}}",
+            name.kind.as_str(),
+            name.name
+        ),
+    ))
+}
+
+fn place(by: &str) -> &'static str {
+    match by.starts_with(ConsumerKind::HelmRelease.as_str()) {
+        true => "its spec.driftDetection",
+        false => "its spec",
+    }
+}
+
+/// What of Flux writes the field again.
+pub(super) fn applies(
+    given: &Given,
+    (name, workload): (&Name, &Workload<'_>),
+    field: &str,
+) -> Option<String> {
+    let metadata = workload.object.get("metadata")?;
+    appliers(workload).into_iter().find_map(|applier| {
+        let object = given.appliers.get(&applier).and_then(Sight::object)?;
+        let does = fields::applies(workload.object, field, manager(applier.kind))
+            && !leaves_alone(metadata, &applier, object)
+            && !ignores(object, applier.kind, name, field);
+        let called = || {
+            let Applier {
+                kind,
+                namespace,
+                name,
+            } = &applier;
+            format!("{} {namespace}/{name}", kind.as_str())
+        };
+        does.then(called)
+    })
+}
+
+/// The Kustomizations and HelmReleases that have applied a workload, as its labels say.
+pub fn appliers(workload: &Workload<'_>) -> Vec<Applier> {
+    let labels = workload.object.pointer("/metadata/labels");
+    let label = |label: &str| Some(labels?.get(label)?.as_str()?.to_owned());
+    let all = labelled(label).into_iter();
+    all.map(|(kind, namespace, name)| Applier {
+        kind,
+        namespace,
+        name,
+    })
+    .collect()
+}
+
+fn manager(kind: ConsumerKind) -> &'static str {
+    match kind {
+        ConsumerKind::Kustomization => "kustomize-controller",
+        ConsumerKind::HelmRelease => "helm-controller",
+    }
+}
+
+/// Whether the object, or the whole applier, is left alone.
+fn leaves_alone(metadata: &Value, applier: &Applier, object: &Value) -> bool {
+    match applier.kind {
+        ConsumerKind::Kustomization => {
+            let annotation = metadata.pointer("/annotations/kustomize.toolkit.fluxcd.io~1ssa");
+            let annotation = annotation.and_then(Value::as_str);
+            annotation.is_some_and(|value| LEFT_ALONE.contains(&value))
+        }
+        // Without the detection of drift, a HelmRelease writes only when its chart or its values change.
+        ConsumerKind::HelmRelease => {
+            object.pointer("/spec/driftDetection/mode") != Some(&"enabled".into())
+        }
+    }
+}
+
+/// Whether a rule of the applier leaves the field of this workload alone.
+fn ignores(object: &Value, kind: ConsumerKind, name: &Name, field: &str) -> bool {
+    let rules = match kind {
+        ConsumerKind::Kustomization => "/spec/ignore",
+        ConsumerKind::HelmRelease => "/spec/driftDetection/ignore",
+    };
+    let rules = object.pointer(rules).and_then(Value::as_array);
+    let rules = rules.into_iter().flatten();
+    rules.into_iter().any(|rule| {
+        let paths = rule["paths"].as_array().into_iter().flatten();
+        let mut paths = paths.filter_map(Value::as_str);
+        is_about(&rule["target"], name) && paths.any(|path| covers(path, field))
+    })
+}
+
+fn covers(path: &str, field: &str) -> bool {
+    let rest = field.strip_prefix(path.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a rule is about the workload. A rule that selects by labels is not counted: what it selects may
+/// change with each commit.
+fn is_about(target: &Value, name: &Name) -> bool {
+    let matches = |field: &str, text: &str| {
+        let pattern = target
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let whole = || Regex::new(&format!("^(?:{pattern})$"));
+        pattern.is_empty() || whole().is_ok_and(|whole| whole.is_match(text))
+    };
+    let selects = |field: &str| target.get(field).is_some_and(|it| it != "");
+    matches("kind", name.kind.as_str())
+        && matches("name", &name.name)
+        && !selects("labelSelector")
+        && !selects("annotationSelector")
+}

@@ -1,0 +1,233 @@
+//! What a look works with: what is given, the plan, and the workloads as they are.
+
+use jiff::Timestamp;
+use sluice_crds::rollout::{Run, Size, WorkloadRecord};
+use sluice_crds::{Rollout, RolloutStatus};
+
+use super::claim::{Claim, Ended};
+use super::conflict::{Member, is_it};
+use super::course::{count, present};
+use super::given::{Given, Name, Sight};
+use super::identity;
+use super::plan::Plan;
+use super::workload::{Kind, Workload};
+use crate::time::clock::Now;
+
+/// What a look works with.
+#[derive(Clone, Copy)]
+pub(super) struct Desk<'g> {
+    pub(super) given: &'g Given,
+    pub(super) plan: &'g Plan,
+}
+
+/// A workload of a run. None: it is gone, or another object has its name.
+pub(super) type OfRun<'g> = (&'g WorkloadRecord, Option<Member<'g>>);
+
+/// The workloads that a spec names.
+pub(super) enum Named<'g> {
+    /// All are here, the target first.
+    Here(Vec<Member<'g>>),
+    /// One of them is not.
+    Missing(Name),
+    /// It is not known, or not up to date: which.
+    Unsure(Name),
+}
+
+impl<'g> Desk<'g> {
+    pub(super) fn object(&self) -> &'g Rollout {
+        &self.given.object
+    }
+
+    pub(super) fn now(&self) -> Now {
+        self.given.now
+    }
+
+    pub(super) fn at(&self) -> Timestamp {
+        self.given.now.at
+    }
+
+    pub(super) fn uid(&self) -> &'g str {
+        let metadata = &self.object().metadata;
+        metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    pub(super) fn is_deleted(&self) -> bool {
+        self.object().metadata.deletion_timestamp.is_some()
+    }
+
+    pub(super) fn has_finalizer(&self) -> bool {
+        let all = self.object().metadata.finalizers.iter().flatten();
+        let mut all = all;
+        all.any(|it| it == sluice_crds::rollout::marks::FINALIZER)
+    }
+
+    /// How many batches there are.
+    pub(super) fn batches(&self) -> usize {
+        self.plan.sizes.count()
+    }
+
+    /// The workloads that the spec names.
+    pub(super) fn named(&self) -> Named<'g> {
+        let spec = &self.object().spec;
+        let all = [&spec.target_ref].into_iter().chain(&spec.source_ref);
+        let names: Vec<Name> = all.filter_map(Name::of).collect();
+        // What is unsure may be missing; what is missing is surely so.
+        let unsure = names.iter().find(|name| self.is_unsure(name));
+        if let Some(name) = unsure {
+            return Named::Unsure(name.clone());
+        }
+        let mut here = Vec::new();
+        for name in names {
+            match self.workload(&name) {
+                Some(workload) => here.push((name, workload)),
+                None => return Named::Missing(name),
+            }
+        }
+        Named::Here(here)
+    }
+
+    fn workload(&self, name: &Name) -> Option<Workload<'g>> {
+        let object = self.given.sight(name).object()?;
+        let is_going = object.pointer("/metadata/deletionTimestamp").is_some();
+        (!is_going).then_some(Workload {
+            kind: name.kind,
+            object,
+        })
+    }
+
+    /// Whether it is not known, or not up to date.
+    pub(super) fn is_unsure(&self, name: &Name) -> bool {
+        match self.given.sight(name) {
+            Sight::NotListed => true,
+            Sight::Absent => false,
+            Sight::Here { is_behind, object } => {
+                let seen = Workload {
+                    kind: name.kind,
+                    object,
+                }
+                .seen();
+                *is_behind || !seen.is_observed
+            }
+        }
+    }
+
+    /// The workloads of the run, in its order.
+    pub(super) fn of_run(&self, run: &'g Run) -> Vec<OfRun<'g>> {
+        let all = run.workloads.iter();
+        all.map(|record| {
+            let name = Name::of(&record.r#ref);
+            let member = name.and_then(|name| {
+                let workload = self.workload(&name)?;
+                Some((name, workload))
+            });
+            (record, member.filter(|(_, it)| is_it(record, it.object)))
+        })
+        .collect()
+    }
+
+    /// The target as the spec names it, if it is here.
+    pub(super) fn target(&self) -> Option<Member<'g>> {
+        let name = Name::of(&self.object().spec.target_ref)?;
+        Some((name.clone(), self.workload(&name)?))
+    }
+
+    /// How many pods of the new version are available. None: they have to be counted, and are not listed.
+    pub(super) fn available(&self, target: &Workload<'_>) -> Option<u32> {
+        target.updated_available().or_else(|| {
+            let (_, revision) = target.revisions();
+            let pods = self.given.pods.as_ref()?.iter();
+            let new =
+                pods.filter(|pod| pod.is_available && Some(pod.revision.as_str()) == revision);
+            u32::try_from(new.count()).ok()
+        })
+    }
+
+    /// Whether the workload has the claim of the run.
+    pub(super) fn is_claimed(&self, run: &Run, workload: &Workload<'_>) -> bool {
+        Claim::of(workload.object).is_some_and(|claim| claim.is_of(self.uid(), run.id))
+    }
+
+    /// The claim of the run on a workload to which it has written these sizes.
+    pub(super) fn claim(
+        &self,
+        status: &RolloutStatus,
+        run: &Run,
+        record: &WorkloadRecord,
+        wrote: Size,
+        ended: Option<Ended>,
+    ) -> Claim {
+        Claim {
+            name: self.object().metadata.name.clone().unwrap_or_default(),
+            uid: self.uid().to_owned(),
+            run: run.id,
+            identity: run.identity.clone(),
+            retry: status.last_handled_retry_at.clone(),
+            of: status.rollout_target_size.unwrap_or(0),
+            was: record.was,
+            start: record.start,
+            former: record.former.clone(),
+            wrote,
+            ended,
+        }
+    }
+
+    /// Whether somebody has asked for another run: it rolls out something else, or by the annotation.
+    pub(super) fn is_modified(&self, status: &RolloutStatus) -> bool {
+        let object = self.object();
+        let retry = identity::retry(object);
+        if retry.is_some() && retry != status.last_handled_retry_at {
+            return true;
+        }
+        let Some(run) = &status.run else {
+            // It has failed before it began, by a mistake of the spec.
+            let is_over =
+                status.rolling_state == Some(sluice_crds::rollout::RollingState::RolloutFailed);
+            return is_over && status.observed_generation != object.metadata.generation;
+        };
+        let target = self.target();
+        let target = target.as_ref().map(|(_, workload)| workload);
+        if status.reverted && target.is_some_and(|it| is_former(run, it)) {
+            // The old template is there because the run has brought it back.
+            return object.spec.revision.is_some()
+                && identity::identity(object, target.map(|it| it.object)).as_ref()
+                    != Some(&run.identity);
+        }
+        let identity = identity::identity(object, target.map(|it| it.object));
+        identity.is_some_and(|identity| identity != run.identity)
+            || self.has_come(status, run, target)
+    }
+
+    /// Whether the template of this revision has come only after the run had found nothing to roll out.
+    fn has_come(&self, status: &RolloutStatus, run: &Run, target: Option<&Workload<'_>>) -> bool {
+        let has_rolled = status.current_batch.is_some();
+        let latched = run.workloads.first().and_then(|it| it.template.as_ref());
+        let is_in_place = target.is_some_and(|it| it.kind != Kind::Deployment);
+        let template = target.and_then(|it| identity::template(it.object));
+        !has_rolled && is_in_place && template.is_some() && template.as_ref() != latched
+    }
+}
+
+/// Whether a workload is to have the revision again that it had before the run.
+fn is_former(run: &Run, workload: &Workload<'_>) -> bool {
+    let former = run.workloads.first().and_then(|it| it.former.as_deref());
+    former.is_some() && workload.revisions().1 == former
+}
+
+/// What the workloads of a run have.
+pub(super) fn sizes(members: &[OfRun<'_>]) -> Vec<Size> {
+    let all = members.iter();
+    all.map(|(_, member)| present(member.as_ref().map(|(_, workload)| workload)))
+        .collect()
+}
+
+/// The pods of the new version, and those of them that are available.
+pub(super) fn counted(desk: &Desk<'_>, run: &Run, target: &Workload<'_>) -> (i32, Option<i32>) {
+    use sluice_crds::rollout::Mode;
+    match run.mode {
+        Mode::Pair | Mode::Scale => {
+            let seen = target.seen();
+            (count(seen.replicas), Some(count(seen.available)))
+        }
+        Mode::Update => (count(target.updated()), desk.available(target).map(count)),
+    }
+}

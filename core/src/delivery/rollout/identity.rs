@@ -1,0 +1,55 @@
+//! What a Rollout rolls out, and what a batch is, as hashes.
+//!
+//! Another identity is another run. Another batch than the one that was decided is found out.
+
+use serde_json::{Value, json};
+use sluice_crds::Rollout;
+use sluice_crds::rollout::marks;
+
+use super::hook::hash;
+
+/// The pod template of a workload, as a hash.
+pub(super) fn template(workload: &Value) -> Option<String> {
+    workload.pointer("/spec/template").map(hash)
+}
+
+/// What a Rollout rolls out, as a hash: target, sources, component, and the revision, or without one the pod
+/// template of the target. None: there is no revision, and the template is not known.
+pub(super) fn identity(object: &Rollout, target: Option<&Value>) -> Option<String> {
+    let spec = &object.spec;
+    let name = |reference: &sluice_crds::rollout::WorkloadReference| {
+        json!([reference.kind, reference.name])
+    };
+    let sources: Vec<Value> = spec.source_ref.iter().map(name).collect();
+    let version = revision(object, target)?;
+    Some(hash(&json!([
+        name(&spec.target_ref),
+        sources,
+        spec.component,
+        spec.revision.is_some(),
+        version,
+    ])))
+}
+
+/// The revision that gates are asked about.
+pub(super) fn revision(object: &Rollout, target: Option<&Value>) -> Option<String> {
+    let written = object.spec.revision.clone();
+    written.or_else(|| template(target?))
+}
+
+/// What the spec says of a batch, as a hash.
+pub(super) fn batch(object: &Rollout, index: usize) -> String {
+    let plan = &object.spec.rollout_plan;
+    let own = plan.rollout_batches.get(index);
+    hash(&json!([index, plan.num_batches, plan.target_size, own]))
+}
+
+/// What a person has written to try again.
+pub(super) fn retry(object: &Rollout) -> Option<String> {
+    object
+        .metadata
+        .annotations
+        .as_ref()?
+        .get(marks::RETRY)
+        .cloned()
+}

@@ -1,0 +1,265 @@
+//! What is seen of a run in its state: the signals and facts of the state machine, each with its words.
+//!
+//! What comes in: what is given, a status, and what the gates say. What goes out: a [`Look`], from which the
+//! state machine takes its step, and the report its words.
+
+use jiff::Timestamp;
+use sluice_crds::rollout::{MetricRecord, Outcome};
+use sluice_crds::{Decision, RolloutStatus};
+
+use super::begin::Beginning;
+use super::calls::Calling;
+use super::conflict::Conflict;
+use super::course::Course;
+use super::desk::{Desk, OfRun};
+use super::ending::Ending;
+use super::hold::Deadline;
+use super::signals::{Facts, Signal, Signals};
+use super::state::{Illegal, State};
+
+mod batches;
+mod ends;
+mod verifying;
+
+pub(super) use batches::is_started;
+
+/// What the gates of a batch say.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Gates<'d> {
+    /// They have not been asked.
+    Unasked,
+    /// Whatever they say, what would follow if they let it out.
+    Assumed,
+    /// There are none.
+    None,
+    /// They have been asked about this batch, and what they say was recorded.
+    Told(usize, &'d Decision),
+}
+
+/// Why something is held, waits, or is refused: who, in one word, and in a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Why {
+    pub(super) by: Option<String>,
+    pub(super) reason: &'static str,
+    pub(super) message: String,
+}
+
+impl Why {
+    pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            by: None,
+            reason,
+            message: message.into(),
+        }
+    }
+}
+
+impl From<Conflict> for Why {
+    fn from(conflict: Conflict) -> Self {
+        Self {
+            by: Some(conflict.by),
+            reason: conflict.reason,
+            message: conflict.message,
+        }
+    }
+}
+
+/// What is seen of a run.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    pub(super) signals: Signals,
+    pub(super) facts: Facts,
+    /// Why each signal holds, as far as it needs words.
+    whys: Vec<(Signal, Why)>,
+    /// The batch about which the gates count here.
+    pub(super) asks: Option<usize>,
+    /// Verifying: the run that would begin.
+    pub(super) beginning: Option<Beginning>,
+    /// The hook that is called.
+    pub(super) call: Option<Box<Calling>>,
+    /// What is left to do at an end.
+    pub(super) ending: Ending,
+    /// What the metrics say.
+    pub(super) metrics: Option<Vec<MetricRecord>>,
+    /// Whether the pods of the batch are there.
+    pub(super) is_ready: bool,
+    /// When to look again, in addition to the deadline.
+    pub(super) wakes: Vec<Timestamp>,
+}
+
+impl Look {
+    /// This signal holds: why.
+    fn say(&mut self, signal: Signal, why: Why) {
+        self.signals = self.signals.with(signal, true);
+        self.whys.push((signal, why));
+    }
+
+    fn wait(&mut self, message: impl Into<String>) {
+        self.say(Signal::Waiting, Why::new("Progressing", message));
+    }
+
+    /// Why this signal holds.
+    pub(super) fn why_of(&self, signal: Signal) -> Option<&Why> {
+        let mut all = self.whys.iter();
+        all.find(|(it, _)| *it == signal).map(|(_, why)| why)
+    }
+
+    /// How a run ends that is refused, overdue, or has lost a workload.
+    pub(super) fn outcome(&self) -> Outcome {
+        let ends = [Signal::Gone, Signal::Contested, Signal::Refused];
+        let why = ends.iter().find_map(|signal| self.why_of(*signal));
+        let (reason, message) = match (why, self.why_of(Signal::Waiting)) {
+            (Some(why), _) => (why.reason, why.message.clone()),
+            (None, Some(why)) => (
+                "ProgressDeadlineExceeded",
+                format!("there was no progress for too long: {}", why.message),
+            ),
+            (None, None) => ("IllegalState", "the status makes no sense".to_owned()),
+        };
+        Outcome {
+            reason: reason.to_owned(),
+            message,
+        }
+    }
+}
+
+/// What is seen of the run that `status` has, in this state.
+///
+/// # Errors
+/// No run can have written the status.
+pub(super) fn look(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    state: State,
+    gates: Gates<'_>,
+) -> Result<Look, Illegal> {
+    let mut look = Look::default();
+    everywhere(desk, status, &mut look);
+    match state {
+        State::VerifyingSpec => verifying::look(desk, gates, &mut look),
+        State::Succeeded | State::Failed => ends::over(desk, status, &mut look),
+        State::Deleting if status.run.is_none() => {}
+        State::Initializing
+        | State::BatchInitializing
+        | State::BatchInRolling
+        | State::BatchVerifying
+        | State::BatchFinalizing
+        | State::BatchReady => batches::look(desk, status, state, gates, &mut look)?,
+        State::Finalising | State::Failing | State::Abandoned | State::Deleting => {
+            ends::look(desk, status, state, &mut look)?;
+        }
+    }
+    Ok(look)
+}
+
+/// The signals that every state has.
+fn everywhere(desk: &Desk<'_>, status: &RolloutStatus, look: &mut Look) {
+    let is_modified = desk.is_modified(status);
+    let is_overdue = deadline(desk, status).has_passed(desk.now());
+    look.signals = look
+        .signals
+        .with(Signal::Deleted, desk.is_deleted())
+        .with(Signal::Modified, is_modified)
+        .with(Signal::Overdue, is_overdue);
+    if desk.plan.paused {
+        let message = "rolloutPlan.paused is true: nothing new begins";
+        let by = Some("spec.rolloutPlan.paused".to_owned());
+        look.say(
+            Signal::Paused,
+            Why {
+                by,
+                ..Why::new("Paused", message)
+            },
+        );
+    }
+}
+
+/// The deadline of the run, as the status has it.
+pub(super) fn deadline(desk: &Desk<'_>, status: &RolloutStatus) -> Deadline {
+    let held_since = status.held.as_ref().map(|held| held.since.0);
+    match &status.deadline {
+        Some(at) => Deadline {
+            at: at.0,
+            held_since,
+        },
+        None => Deadline {
+            held_since,
+            ..Deadline::new(desk.at(), desk.plan.deadline)
+        },
+    }
+}
+
+/// A workload of the run is not known well enough, or gone.
+fn presence(desk: &Desk<'_>, members: &[OfRun<'_>], look: &mut Look, only_target: bool) {
+    let names = members
+        .iter()
+        .filter_map(|(record, _)| super::given::Name::of(&record.r#ref));
+    let unsure = names.into_iter().find(|name| desk.is_unsure(name));
+    if let Some(name) = unsure {
+        stale(&name, look);
+    }
+    let count = if only_target { 1 } else { members.len() };
+    let gone = members
+        .iter()
+        .take(count)
+        .find(|(_, member)| member.is_none());
+    if let Some((record, _)) = gone {
+        let message = format!(
+            "{} {} is gone, or is another object of the same name",
+            record.r#ref.kind, record.r#ref.name
+        );
+        look.say(Signal::Gone, Why::new("WorkloadGone", message));
+    }
+}
+
+/// Whether an autoscaler has a workload has to be known before anything goes out. Where a run ends it does not
+/// keep it from its end.
+fn autoscalers(desk: &Desk<'_>, look: &mut Look) {
+    if desk.given.autoscalers.is_none() {
+        let message = "it is not known yet which autoscalers there are";
+        look.say(Signal::Stale, Why::new("Stale", message));
+    }
+}
+
+fn stale(name: &super::given::Name, look: &mut Look) {
+    let message = format!("what is known of {name} is not up to date");
+    look.say(Signal::Stale, Why::new("Stale", message));
+}
+
+/// Whether a batch may go out, as far as the plan and the gates say.
+fn closed(desk: &Desk<'_>, index: usize, gates: Gates<'_>, look: &mut Look) {
+    let last = desk.plan.partition.unwrap_or(0);
+    if !desk.plan.lets_out(index) {
+        let by = Some("spec.rolloutPlan.lastBatchToRollout".to_owned());
+        let message = format!("batch {index} waits: lastBatchToRollout is {last}");
+        look.say(
+            Signal::Closed,
+            Why {
+                by,
+                ..Why::new("LastBatch", message)
+            },
+        );
+        return;
+    }
+    look.asks = Some(index);
+    let closed = match gates {
+        Gates::Assumed | Gates::None => return,
+        Gates::Told(of, decision) if of == index && decision.allowed => return,
+        Gates::Told(of, decision) if of == index => Why {
+            by: decision.decided_by.first().cloned(),
+            reason: "GatesClosed",
+            message: format!("batch {index} waits: {}", decision.message),
+        },
+        Gates::Told(..) | Gates::Unasked => Why::new(
+            "GatesNotAsked",
+            format!("batch {index} waits for its gates to be asked"),
+        ),
+    };
+    look.say(Signal::Closed, closed);
+}
+
+/// The course of the run that a status has.
+fn course(desk: &Desk<'_>, status: &RolloutStatus) -> Result<Course, Illegal> {
+    let run = status.run.as_ref().ok_or(Illegal)?;
+    Course::of(desk.plan, run, status)
+}

@@ -1,0 +1,298 @@
+//! While a run goes on: from its start to its last batch.
+
+use jiff::Timestamp;
+use sluice_crds::RolloutStatus;
+use sluice_crds::rollout::{MetricRecord, Run};
+
+use super::{Gates, Look, Why, autoscalers, closed, course, presence};
+use crate::delivery::rollout::batch::Due;
+use crate::delivery::rollout::calls::{self, Hooks};
+use crate::delivery::rollout::conflict;
+use crate::delivery::rollout::course::{Course, is_reached, present};
+use crate::delivery::rollout::desk::{Desk, OfRun, sizes};
+use crate::delivery::rollout::identity;
+use crate::delivery::rollout::metric::{self, Verdict};
+use crate::delivery::rollout::plan::Metric;
+use crate::delivery::rollout::signals::Signal;
+use crate::delivery::rollout::state::{Illegal, State};
+use crate::delivery::rollout::workload::Workload;
+use crate::time::stamp::time;
+
+pub(super) fn look(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    state: State,
+    gates: Gates<'_>,
+    look: &mut Look,
+) -> Result<(), Illegal> {
+    let run = status.run.as_ref().ok_or(Illegal)?;
+    let course = course(desk, status)?;
+    let members = desk.of_run(run);
+    let index = calls::batch(status);
+    presence(desk, &members, look, false);
+    autoscalers(desk, look);
+    contested(desk, status, run, &members, look);
+    let own = (state == State::BatchInitializing).then_some(index);
+    let next = own.or_else(|| (state == State::BatchReady).then_some(index + 1));
+    let next = next.filter(|next| *next < desk.batches());
+    let is_met = |index| course.is_met(course.goal(desk.plan, index), &sizes(&members));
+    look.facts.is_last = state == State::BatchReady && next.is_none();
+    look.facts.goal_met = state == State::BatchInitializing && is_met(index);
+    if let Some(next) = next.filter(|next| !is_met(*next)) {
+        closed(desk, next, gates, look);
+    }
+    match state {
+        State::Initializing => start(desk, status, run, (&course, &members), look),
+        State::BatchInitializing if look.facts.goal_met => {
+            there(desk, (&course, &members), index, look);
+        }
+        State::BatchInitializing | State::BatchFinalizing => hooks(desk, status, run, state, look),
+        State::BatchInRolling | State::BatchVerifying => {
+            pods(desk, status, (&course, &members), state, look);
+        }
+        // After a batch only the next one counts.
+        State::BatchReady
+        | State::VerifyingSpec
+        | State::Finalising
+        | State::Failing
+        | State::Abandoned
+        | State::Deleting
+        | State::Succeeded
+        | State::Failed => {}
+    }
+    Ok(())
+}
+
+/// Somebody else writes, or the plan of what was decided is another one.
+fn contested(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    run: &Run,
+    members: &[OfRun<'_>],
+    look: &mut Look,
+) {
+    let here: Vec<_> = members
+        .iter()
+        .filter_map(|(record, member)| Some((*record, member.clone()?)))
+        .collect();
+    if let Some(conflict) = conflict::midway(desk.given, run, &here, |_| true) {
+        look.say(Signal::Contested, conflict.into());
+    }
+    let decided = status.batches.iter().enumerate();
+    let changed = decided
+        .filter_map(|(index, batch)| Some((index, batch.checksum.as_ref()?)))
+        .find(|(index, checksum)| **checksum != identity::batch(desk.object(), *index));
+    if let Some((index, _)) = changed {
+        let by = Some(format!("spec.rolloutPlan.rolloutBatches[{index}]"));
+        let message = format!(
+            "batch {index} is out, and the plan has another one in its place; bring that back, or begin another run by another spec.revision or sluice.dev/retry"
+        );
+        look.say(
+            Signal::Contested,
+            Why {
+                by,
+                ..Why::new("PlanChanged", message)
+            },
+        );
+    }
+}
+
+/// The workloads are claimed, hooks are called, and only then are the starting sizes written.
+fn start(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    run: &Run,
+    (course, members): (&Course, &[OfRun<'_>]),
+    look: &mut Look,
+) {
+    let here = || members.iter().filter_map(|(_, member)| member.as_ref());
+    if !desk.has_finalizer() {
+        return look.wait("the Rollout gets its finalizer");
+    }
+    if let Some((name, _)) = here().find(|(_, workload)| !desk.is_claimed(run, workload)) {
+        return look.wait(format!("{name} is claimed"));
+    }
+    hooks(desk, status, run, State::Initializing, look);
+    let is_passed = !look.signals.has(Signal::Refused) && !look.signals.has(Signal::Waiting);
+    if is_passed && !is_started(status, members) {
+        look.wait("the workloads get their starting sizes");
+    } else if is_passed && let (Course::Pair(_), Some((name, target))) = (course, here().next()) {
+        // A batch may take old pods away before it makes new ones: those of the start are there first.
+        let unavailable = desk.plan.batch(0).max_unavailable.of(course.total());
+        let seen = target.seen();
+        if !seen.is_observed || seen.available.saturating_add(unavailable) < seen.wanted {
+            let (available, all) = (seen.available, seen.wanted);
+            look.wait(format!("of {name} {available} of {all} pods are available"));
+        }
+    }
+}
+
+/// The sizes of a batch are there already. Its pods are waited for all the same, and nothing else.
+fn there(
+    desk: &Desk<'_>,
+    (course, members): (&Course, &[OfRun<'_>]),
+    index: usize,
+    look: &mut Look,
+) {
+    let goal = course.goal(desk.plan, index);
+    let unavailable = desk.plan.batch(index).max_unavailable.of(course.total());
+    let here: Vec<Workload<'_>> = members
+        .iter()
+        .filter_map(|(_, member)| member.as_ref().map(|(_, workload)| *workload))
+        .collect();
+    let available = here.first().and_then(|target| desk.available(target));
+    let wanted = course.sizes(goal, &sizes(members));
+    match course.due(&wanted, goal, unavailable, &here, available) {
+        Due::Nothing => {}
+        Due::Target | Due::Sources | Due::Pods => {
+            look.wait(waits_for_pods(index, goal, available));
+        }
+    }
+}
+
+/// Whether the workloads have the sizes with which the run starts, and make pods.
+pub(in crate::delivery::rollout) fn is_started(
+    status: &RolloutStatus,
+    members: &[OfRun<'_>],
+) -> bool {
+    let wanted = status.intent.iter().flat_map(|intent| &intent.sizes);
+    let mut each = wanted.zip(members).enumerate();
+    each.all(|(place, (wanted, (_, member)))| {
+        let Some((_, workload)) = member else {
+            return true;
+        };
+        let is_paused = place == 0 && workload.is_paused();
+        is_reached(*wanted, present(Some(workload))) && !is_paused
+    })
+}
+
+/// The hooks of the moment.
+pub(super) fn hooks(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    run: &Run,
+    state: State,
+    look: &mut Look,
+) {
+    match calls::hooks(desk, status, run, state) {
+        Hooks::Passed => {}
+        Hooks::Calling(call) => {
+            look.wait(format!("the hook {} is called", call.hook.name));
+            look.call = Some(call);
+        }
+        Hooks::Waiting(at, why) => {
+            look.wait(why);
+            look.wakes.push(at);
+        }
+        Hooks::Vetoed(why) => look.say(Signal::Refused, Why::new("HookVetoed", why)),
+    }
+}
+
+/// The sizes of the batch are written, and its pods come.
+fn pods(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    (course, members): (&Course, &[OfRun<'_>]),
+    state: State,
+    look: &mut Look,
+) {
+    let index = calls::batch(status);
+    let goal = course.goal(desk.plan, index);
+    let unavailable = desk.plan.batch(index).max_unavailable.of(course.total());
+    let here: Option<Vec<Workload<'_>>> = members
+        .iter()
+        .map(|(_, member)| member.as_ref().map(|(_, workload)| *workload))
+        .collect();
+    let (Some(here), Some(intent)) = (here, status.intent.as_ref()) else {
+        return;
+    };
+    let available = here.first().and_then(|target| desk.available(target));
+    let due = course.due(&intent.sizes, goal, unavailable, &here, available);
+    let is_in_place = matches!(course, Course::Update(_) | Course::Scale(_));
+    match due {
+        Due::Nothing => look.is_ready = true,
+        Due::Target | Due::Sources => look.wait(format!("the sizes of batch {index} are written")),
+        // The object has its size, and the next state waits for its pods.
+        Due::Pods if is_in_place && state == State::BatchInRolling => {}
+        Due::Pods => look.wait(waits_for_pods(index, goal, available)),
+    }
+    if look.is_ready && state == State::BatchVerifying {
+        metrics(desk, status, index, look);
+    }
+}
+
+fn waits_for_pods(index: usize, goal: u32, available: Option<u32>) -> String {
+    match available {
+        Some(available) => {
+            format!("batch {index} waits for pods: {available} of {goal} are available")
+        }
+        None => format!("batch {index} waits until its pods are counted"),
+    }
+}
+
+/// Whether the metrics are good since the pods of the batch are there.
+fn metrics(desk: &Desk<'_>, status: &RolloutStatus, index: usize, look: &mut Look) {
+    let ready = status.batches.get(index).and_then(|it| it.ready.as_ref());
+    let own = &desk.plan.batch(index).metrics;
+    let all = desk.plan.metrics.iter().chain(own);
+    let mut records: Vec<MetricRecord> = Vec::new();
+    for metric in all {
+        let began = ready.map(|ready| ready.0);
+        records.push(judged(desk, status, metric, began, look));
+    }
+    look.metrics = Some(records);
+}
+
+fn judged(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    metric: &Metric,
+    began: Option<Timestamp>,
+    look: &mut Look,
+) -> MetricRecord {
+    let before = status.metrics.iter().find(|it| it.name == metric.name);
+    let since = before.and_then(|it| Some(it.within_since.as_ref()?.0));
+    let measure = desk.given.measures.get(&metric.gatekeeper);
+    let measured = measure.and_then(|it| it.measured);
+    // That the pods are there is accepted first.
+    let began = began.unwrap_or_else(|| desk.at());
+    let own = measure.map_or(crate::delivery::rollout::metric::ANY, |it| it.range);
+    let (verdict, since) = metric::judge(metric, own, measured, began, since);
+    let name = &metric.name;
+    match verdict {
+        Verdict::Good => {}
+        Verdict::Blind => {
+            let message = format!(
+                "the metric {name} has no value that counts: see the Gatekeeper {}",
+                metric.gatekeeper
+            );
+            let by = Some(format!("Gatekeeper {}", metric.gatekeeper));
+            look.say(
+                Signal::Blind,
+                Why {
+                    by,
+                    ..Why::new("MetricBlind", message)
+                },
+            );
+        }
+        Verdict::Unmeasured => {
+            look.wait(format!(
+                "the metric {name} is measured since the pods are there"
+            ));
+        }
+        Verdict::Outside => {
+            let value = measured.map_or(f64::NAN, |it| it.value);
+            look.wait(format!("the metric {name} is {value}, outside its range"));
+        }
+        Verdict::Soaking => {
+            look.wait(format!("the metric {name} has to stay within its range"));
+        }
+    }
+    // A value by itself is no news: it is another one after each measurement.
+    let same = before.filter(|it| it.within_since == since.map(time));
+    same.cloned().unwrap_or_else(|| MetricRecord {
+        name: name.clone(),
+        value: measured.map(|it| it.value.to_string()),
+        within_since: since.map(time),
+    })
+}

@@ -1,0 +1,322 @@
+//! What the status has to be, what has to be done, and when to look again.
+
+use jiff::{SignedDuration, Timestamp};
+use sluice_crds::RolloutStatus;
+use sluice_crds::rollout::{Held, RollingState};
+
+use super::acts::{Act, acts};
+use super::calls::batch;
+use super::chain::Chain;
+use super::conditions;
+use super::considered::{Answer, Considered, Told};
+use super::course::{count, pods};
+use super::desk::{Desk, counted};
+use super::given::Given;
+use super::look::{Gates, deadline};
+use super::refused;
+use super::signals::Signal;
+use super::state::State;
+use super::step::Step;
+use super::transition::News;
+use crate::delivery::current;
+use crate::revision::Revision;
+use crate::time::span::later;
+use crate::time::stamp::{time, whole_second};
+use crate::verdict::condition::{self, Wanted};
+use crate::verdict::question::Question;
+use crate::verdict::status::requested_at;
+
+/// How often the status is written at most while pods come up and nothing else happens.
+const SELDOM: SignedDuration = SignedDuration::from_secs(10);
+/// How long something may be unsure before it is told.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// The result of a look.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The status.
+    pub status: RolloutStatus,
+    /// Whether it differs from what the object has. It is written onto the version that it was decided from,
+    /// before anything is done. If that is refused, nothing is done.
+    pub changed: bool,
+    /// What has to be done, in this order: what the status intends that the object has already, never what is
+    /// new in this look.
+    pub acts: Vec<Act>,
+    /// When to look again, if nothing changes before.
+    pub wake: Option<Timestamp>,
+    /// What people are told.
+    pub news: Vec<News>,
+}
+
+/// What the status has to be, and what has to be done.
+pub fn report(given: &Given, considered: &Considered, answer: &Answer) -> Report {
+    let plan = match &considered.checked {
+        Ok(plan) => plan,
+        Err(refusals) => return refused::report(given, refusals),
+    };
+    let desk = Desk { given, plan };
+    let before = given.object.status.clone().unwrap_or_default();
+    let gates = match (answer, &considered.question) {
+        (Answer::NoGates, _) => Gates::None,
+        (Answer::Told(told), Some(question)) => Gates::Told(question.batch, &told.decision),
+        (Answer::Told(_), None) | (Answer::NotAsked, _) => Gates::Unasked,
+    };
+    let chain = Chain::new(&desk, &before, gates);
+    let acts = match chain.draft.moved {
+        true => Vec::new(),
+        false => acts(&desk, &before, &chain),
+    };
+    let told = match answer {
+        Answer::Told(told) if considered.question.is_some() => Some(told.as_ref()),
+        Answer::Told(_) | Answer::NoGates | Answer::NotAsked => None,
+    };
+    finish(&desk, &before, chain, acts, told)
+}
+
+fn finish(
+    desk: &Desk<'_>,
+    before: &RolloutStatus,
+    mut chain: Chain,
+    acts: Vec<Act>,
+    told: Option<&Told>,
+) -> Report {
+    let kept = decided(desk, before, &mut chain, told);
+    numbers(desk, before, &mut chain);
+    held(desk, &mut chain, kept);
+    let object = desk.object();
+    let request = requested_at(&object.metadata);
+    let status = &mut chain.draft.status;
+    status.observed_generation = object.metadata.generation;
+    status.last_handled_reconcile_at = request.or_else(|| before.last_handled_reconcile_at.clone());
+    let done = status.batches.iter().filter(|it| it.done.is_some()).count();
+    status.progress = status
+        .run
+        .is_some()
+        .then(|| format!("{done}/{}", desk.batches()));
+    let wanted = conditions::all(desk, &chain);
+    let conditions = settle(wanted, before, object.metadata.generation, desk.at());
+    let mut status = chain.draft.status.clone();
+    status.conditions = conditions;
+    let mut wakes = wakes(desk, &chain, &status, told);
+    if let Some(at) = withheld(desk, before, &status, chain.draft.moved) {
+        status = before.clone();
+        wakes.push(at);
+    }
+    Report {
+        changed: status != *before,
+        status,
+        acts,
+        wake: match chain.draft.moved {
+            true => Some(desk.at()),
+            false => wakes.into_iter().filter(|at| *at > desk.at()).min(),
+        },
+        news: chain.draft.news,
+    }
+}
+
+pub(super) fn settle(
+    wanted: Vec<Wanted>,
+    before: &RolloutStatus,
+    generation: Option<i64>,
+    now: Timestamp,
+) -> Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
+    condition::settle(wanted, &before.conditions, generation, whole_second(now))
+}
+
+/// The decision that the status has. Returns whether it is the one that it had.
+fn decided(
+    desk: &Desk<'_>,
+    before: &RolloutStatus,
+    chain: &mut Chain,
+    told: Option<&Told>,
+) -> bool {
+    let Some(told) = told else {
+        return true;
+    };
+    let object = desk.object();
+    let request = requested_at(&object.metadata);
+    let is_requested = request.is_some() && request != before.last_handled_reconcile_at;
+    let revision = told.decision.subject.revision.as_deref();
+    let revision = revision.and_then(|text| Revision::parse(text).ok());
+    let question = Question::new(desk.now(), revision.as_ref());
+    let last = before.last_decision.as_ref();
+    let kept = current::kept(
+        &told.gates,
+        question,
+        last,
+        Some(&told.decision),
+        is_requested,
+    );
+    chain.draft.status.last_decision = kept.cloned();
+    kept == last
+}
+
+/// Pods of the new version, and whether there are more than ever before in this batch.
+fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
+    let is_over = chain.state.is_over() && !chain.draft.moved;
+    let Some(run) = chain.draft.status.run.clone().filter(|_| !is_over) else {
+        return;
+    };
+    let members = desk.of_run(&run);
+    let target = members.first().and_then(|(_, member)| member.as_ref());
+    if let Some((_, target)) = target {
+        let (upgraded, available) = counted(desk, &run, target);
+        chain.draft.status.upgraded_replicas = Some(upgraded);
+        let available = available.or(before.upgraded_ready_replicas);
+        chain.draft.status.upgraded_ready_replicas = available;
+    }
+    if chain.look.is_ready
+        && chain.state == State::BatchVerifying
+        && let Some(batch) = {
+            let index = batch(&chain.draft.status);
+            chain.draft.status.batches.get_mut(index)
+        }
+        && batch.ready.is_none()
+    {
+        batch.ready = Some(time(desk.at()));
+    }
+    if chain.state == State::BatchVerifying && !chain.draft.moved {
+        let metrics = chain.look.metrics.take();
+        chain.draft.status.metrics = metrics.unwrap_or_default();
+    }
+    // What has come, and what has gone that was to go.
+    let new = pods(chain.draft.status.upgraded_ready_replicas.unwrap_or(0));
+    let sources = || members.iter().skip(1);
+    let old = sources().filter_map(|(record, member)| {
+        let (_, workload) = member.as_ref()?;
+        let seen = workload.seen();
+        Some(match chain.draft.status.reverted {
+            true => seen.available,
+            false => pods(record.was).saturating_sub(seen.replicas),
+        })
+    });
+    let all = count(new.saturating_add(old.sum()));
+    let is_waiting = chain.step == Step::Wait && !chain.draft.moved;
+    if let Some(intent) = chain.draft.status.intent.as_mut().filter(|_| is_waiting)
+        && intent.available.is_none_or(|most| all > most)
+    {
+        let is_progress = intent.available.is_some() || all > 0;
+        if is_progress {
+            intent.available = Some(all);
+            let at = later(desk.at(), desk.plan.deadline);
+            chain.draft.status.deadline = Some(time(at));
+        }
+    }
+}
+
+/// What holds the run, and the deadline that stands still meanwhile.
+fn held(desk: &Desk<'_>, chain: &mut Chain, kept: bool) {
+    let is_over = chain.state.is_over();
+    let is_held = chain.step == Step::Hold;
+    let is_untold = chain.decides == Some(Signal::Stale)
+        && desk
+            .given
+            .unsure_since
+            .is_none_or(|since| desk.at() < later(since, PATIENCE));
+    if is_held && is_untold {
+        return;
+    }
+    let why = chain.decides.and_then(|signal| chain.look.why_of(signal));
+    match why.filter(|_| is_held) {
+        Some(why) => {
+            let last = chain.draft.status.held.take();
+            let same = last
+                .as_ref()
+                .filter(|it| kept && (it.reason.as_str(), &it.by) == (why.reason, &why.by));
+            let message = same.map_or_else(|| why.message.clone(), |it| it.message.clone());
+            chain.draft.status.held = Some(Held {
+                by: why.by.clone(),
+                reason: why.reason.to_owned(),
+                message,
+                since: last.map_or_else(|| time(desk.at()), |it| it.since),
+            });
+        }
+        None => {
+            if chain.draft.status.held.is_some() {
+                let moved = deadline(desk, &chain.draft.status).look(false, desk.at());
+                chain.draft.status.deadline = Some(time(moved.at));
+            }
+            chain.draft.release(desk.at());
+        }
+    }
+    if is_over {
+        chain.draft.status.deadline = None;
+        chain.draft.status.held = None;
+    }
+}
+
+/// When to look again.
+fn wakes(
+    desk: &Desk<'_>,
+    chain: &Chain,
+    status: &RolloutStatus,
+    told: Option<&Told>,
+) -> Vec<Timestamp> {
+    let mut wakes = chain.look.wakes.clone();
+    if chain.step == Step::Wait {
+        wakes.extend(status.deadline.as_ref().map(|at| at.0));
+    }
+    if chain.decides == Some(Signal::Stale) {
+        wakes.extend(desk.given.unsure_since.map(|since| later(since, PATIENCE)));
+    }
+    if let Some(told) = told {
+        let revision = told.decision.subject.revision.as_deref();
+        let revision = revision.and_then(|text| Revision::parse(text).ok());
+        let question = Question::new(desk.now(), revision.as_ref());
+        wakes.extend(told.gates.rule(question).until);
+        wakes.extend(told.decision.next.as_ref().map(|next| next.0));
+    }
+    wakes
+}
+
+/// Until when the status is not written: only numbers differ, and they were written a moment ago.
+fn withheld(
+    desk: &Desk<'_>,
+    before: &RolloutStatus,
+    status: &RolloutStatus,
+    moved: bool,
+) -> Option<Timestamp> {
+    let last = before
+        .deadline
+        .as_ref()?
+        .0
+        .checked_sub(desk.plan.deadline)
+        .ok()?;
+    let next = later(last, SELDOM);
+    let says = |status: &RolloutStatus| -> Vec<(String, String, String)> {
+        let all = status.conditions.iter();
+        all.map(|it| (it.type_.clone(), it.status.clone(), it.reason.clone()))
+            .collect()
+    };
+    let quiet = RolloutStatus {
+        upgraded_replicas: before.upgraded_replicas,
+        upgraded_ready_replicas: before.upgraded_ready_replicas,
+        intent: status.intent.clone().map(|mut intent| {
+            intent.available = before.intent.as_ref().and_then(|it| it.available);
+            intent
+        }),
+        deadline: before.deadline.clone(),
+        conditions: before.conditions.clone(),
+        ..status.clone()
+    };
+    let is_quiet = !moved
+        && status != before
+        && says(status) == says(before)
+        && quiet == *before
+        && status.observed_generation == before.observed_generation;
+    (is_quiet && desk.at() < next).then_some(next)
+}
+
+/// Whether the status says that a run goes on.
+pub fn is_under_way(status: &RolloutStatus) -> bool {
+    status.rolling_state.is_some_and(|state| match state {
+        RollingState::RolloutSucceed | RollingState::RolloutFailed => false,
+        RollingState::VerifyingSpec
+        | RollingState::Initializing
+        | RollingState::RollingInBatches
+        | RollingState::Finalising
+        | RollingState::RolloutFailing
+        | RollingState::RolloutAbandoned
+        | RollingState::RolloutDeleting => true,
+    })
+}

@@ -1,0 +1,362 @@
+//! Who stands in the way, and what people are told to do.
+
+use sluice_crds::gated_source::ConsumerKind;
+
+use super::given::{Applier, Autoscaler};
+use super::*;
+
+fn held(play: &Play) -> (String, Option<String>, String) {
+    let held = play
+        .status()
+        .held
+        .unwrap_or_else(|| panic!("{}", play.state()));
+    (held.reason, held.by, held.message)
+}
+
+fn half() -> Play {
+    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    play
+}
+
+fn hpa(target: &str) -> Autoscaler {
+    Autoscaler {
+        name: "hpa".into(),
+        kind: "Deployment".into(),
+        target: target.into(),
+    }
+}
+
+#[test]
+fn an_autoscaler_holds_at_the_start_and_midway() {
+    for target in ["web-v1", "web-v2"] {
+        let mut play = pair(&json!({}));
+        play.cluster.autoscalers.push(hpa(target));
+        play.run();
+        let (reason, by, message) = held(&play);
+        assert_eq!(reason, "Autoscaler");
+        assert_eq!(by.as_deref(), Some("HorizontalPodAutoscaler hpa"));
+        assert!(
+            message.contains(&format!("scales Deployment {target}; delete it")),
+            "{message}"
+        );
+        assert_eq!(play.ready(), ("False".into(), "Autoscaler".into()));
+        assert!(find(&play.status().conditions, "Stalled").is_some());
+        rests(&mut play);
+        play.cluster.autoscalers.clear();
+        play.run();
+        assert_eq!(play.state(), "rolloutSucceed");
+    }
+    let mut play = half();
+    play.cluster.autoscalers.push(hpa("web-v1"));
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    play.run();
+    assert_eq!(held(&play).0, "Autoscaler");
+    assert_eq!(play.present(), (5, 5));
+}
+
+#[test]
+fn an_autoscaler_of_something_else_holds_nothing() {
+    let mut play = pair(&json!({}));
+    play.cluster.autoscalers.push(hpa("web-v3"));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn another_rollout_has_the_workload() {
+    let play = half();
+    let claim = play.cluster.workloads[&v1()]["metadata"]["annotations"].clone();
+    let mut other = pair(&json!({}));
+    other.cluster.rollout.as_mut().unwrap().metadata.uid = Some("r-2".into());
+    other.cluster.workloads.get_mut(&v1()).unwrap()["metadata"]["annotations"] = claim;
+    other.cluster.others.insert("r-1".into(), "first".into());
+    other.run();
+    let (reason, by, message) = held(&other);
+    assert_eq!(
+        (reason.as_str(), by.as_deref()),
+        ("ClaimedBy", Some("Rollout first"))
+    );
+    assert!(message.contains("let that end, or delete it"), "{message}");
+    // Nobody has that UID any more: it is taken over.
+    other.cluster.others.clear();
+    other.run();
+    assert_eq!(other.state(), "rolloutSucceed");
+}
+
+#[test]
+fn what_somebody_else_has_written_holds_and_is_not_written_again() {
+    let mut play = half();
+    play.cluster
+        .foreign(&v2(), "/spec/replicas", json!(7), "kubectl-edit");
+    play.cluster.settle();
+    play.run();
+    let (reason, by, message) = held(&play);
+    assert_eq!(
+        (reason.as_str(), by.as_deref()),
+        ("FieldOverwritten", Some("kubectl-edit"))
+    );
+    assert_eq!(
+        message,
+        "kubectl-edit has set the replicas of Deployment web-v2 to 7, and the rollout has written 5; bring that back, or begin another run by sluice.dev/retry"
+    );
+    let writes = play.log.len();
+    rests(&mut play);
+    assert_eq!(play.log.len(), writes);
+    // It is ours again.
+    play.cluster
+        .foreign(&v2(), "/spec/replicas", json!(5), "kubectl-edit");
+    play.cluster.settle();
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    // Or somebody asks to go on from there.
+    play.cluster
+        .foreign(&v1(), "/spec/replicas", json!(8), "kubectl-edit");
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    play.cluster.settle();
+    play.run();
+    assert_eq!(held(&play).0, "FieldOverwritten");
+    play.retry("1");
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn selectors_that_overlap_are_told() {
+    let mut play = pair(&json!({}));
+    let labels = json!({"app": "web-v1", "v": "2"});
+    play.cluster
+        .foreign(&v2(), "/spec/template/metadata/labels", labels, "kubectl");
+    play.cluster.settle();
+    play.run();
+    let (reason, _, message) = held(&play);
+    assert_eq!(reason, "SelectorsOverlap");
+    assert!(
+        message.contains("selects the pods of Deployment web-v2"),
+        "{message}"
+    );
+}
+
+#[test]
+fn on_delete_is_told() {
+    let mut play = in_place(Kind::StatefulSet, &json!({}));
+    let of = name(Kind::StatefulSet, "db");
+    play.cluster.foreign(
+        &of,
+        "/spec/updateStrategy/type",
+        json!("OnDelete"),
+        "kubectl",
+    );
+    let image = json!([{"name": "c", "image": "db:2"}]);
+    play.cluster
+        .foreign(&of, "/spec/template/spec/containers", image, "kubectl");
+    play.cluster.settle();
+    play.run();
+    let (reason, _, message) = held(&play);
+    assert_eq!(reason, "OnDelete");
+    assert!(
+        message.contains("updateStrategy.type: RollingUpdate"),
+        "{message}"
+    );
+}
+
+fn flux(play: &mut Play, of: &Name, kind: ConsumerKind, applied: &Value, spec: &Value) {
+    let (label, manager) = match kind {
+        ConsumerKind::Kustomization => ("kustomize", "kustomize-controller"),
+        ConsumerKind::HelmRelease => ("helm", "helm-controller"),
+    };
+    let object = play.cluster.workloads.get_mut(of).unwrap();
+    object["metadata"]["labels"] = json!({
+        format!("{label}.toolkit.fluxcd.io/name"): "apps",
+        format!("{label}.toolkit.fluxcd.io/namespace"): "flux-system",
+    });
+    object["metadata"]["managedFields"] = json!([
+        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": applied}},
+    ]);
+    let applier = Applier {
+        kind,
+        namespace: "flux-system".into(),
+        name: "apps".into(),
+    };
+    play.cluster
+        .appliers
+        .insert(applier, json!({ "spec": spec }));
+}
+
+#[test]
+fn what_flux_applies_again_is_told_with_what_to_write() {
+    let mut play = pair(&json!({}));
+    let applied = json!({"f:replicas": {}, "f:paused": {}});
+    flux(
+        &mut play,
+        &v2(),
+        ConsumerKind::Kustomization,
+        &applied,
+        &json!({}),
+    );
+    play.run();
+    let (reason, by, message) = held(&play);
+    assert_eq!(
+        (reason.as_str(), by.as_deref()),
+        ("AppliedAgain", Some("Kustomization flux-system/apps"))
+    );
+    assert!(
+        message.ends_with(
+            "\n  ignore:\n    - paths: [/spec/replicas, /spec/paused]\n      target: {kind: Deployment, name: web-v2}"
+        ),
+        "{message}"
+    );
+    let ignore = json!({"ignore": [{
+        "paths": ["/spec/replicas", "/spec/paused"],
+        "target": {"kind": "Deployment", "name": "web-v.*"},
+    }]});
+    flux(
+        &mut play,
+        &v2(),
+        ConsumerKind::Kustomization,
+        &applied,
+        &ignore,
+    );
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn flux_that_leaves_the_object_alone_holds_nothing() {
+    let applied = json!({"f:replicas": {}});
+    let kustomization = ConsumerKind::Kustomization;
+    let helm = ConsumerKind::HelmRelease;
+    let enabled = |ignore: Value| json!({"driftDetection": {"mode": "enabled", "ignore": ignore}});
+    let all = json!([{"paths": ["/spec"]}]);
+    let cases = [
+        (kustomization, json!({}), None, "AppliedAgain"),
+        (kustomization, json!({}), Some("IfNotPresent"), ""),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec/replicas"], "target": {"name": "other"}}]}),
+            None,
+            "AppliedAgain",
+        ),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec/replicas"], "target": {"labelSelector": "a=b"}}]}),
+            None,
+            "AppliedAgain",
+        ),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec/replicasets"]}]}),
+            None,
+            "AppliedAgain",
+        ),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec"]}]}),
+            None,
+            "",
+        ),
+        (helm, json!({}), None, ""),
+        (helm, json!({"driftDetection": {"mode": "warn"}}), None, ""),
+        (helm, enabled(json!([])), None, "AppliedAgain"),
+        (helm, enabled(all), None, ""),
+    ];
+    for (kind, spec, ssa, expected) in cases {
+        let mut play = pair(&json!({}));
+        flux(&mut play, &v2(), kind, &applied, &spec);
+        if let Some(ssa) = ssa {
+            let object = play.cluster.workloads.get_mut(&v2()).unwrap();
+            object["metadata"]["annotations"]["kustomize.toolkit.fluxcd.io/ssa"] = ssa.into();
+        }
+        play.run();
+        let reason = play.status().held.map(|it| it.reason).unwrap_or_default();
+        assert_eq!(reason, expected, "{kind:?} {spec}");
+    }
+}
+
+#[test]
+fn an_owner_that_has_only_updated_holds_nothing() {
+    let mut play = pair(&json!({}));
+    for of in [v1(), v2()] {
+        play.cluster.workloads.get_mut(&of).unwrap()["metadata"]["managedFields"] = json!([
+            {"manager": "kubectl-client-side-apply", "operation": "Update",
+             "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+        ]);
+    }
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn a_template_from_git_is_reverted_in_git() {
+    let mut play = in_place(
+        Kind::StatefulSet,
+        &json!({"rolloutPlan": {"revertOnDelete": true}}),
+    );
+    let of = name(Kind::StatefulSet, "db");
+    let image = json!([{"name": "c", "image": "db:2"}]);
+    play.cluster
+        .foreign(&of, "/spec/template/spec/containers", image, "kubectl");
+    play.cluster.settle();
+    flux(
+        &mut play,
+        &of,
+        ConsumerKind::Kustomization,
+        &json!({"f:template": {}}),
+        &json!({}),
+    );
+    play.run();
+    let (reason, _, message) = held(&play);
+    assert_eq!(reason, "RevertInGit");
+    assert!(message.contains("revert in Git instead"), "{message}");
+    play.spec(&json!({"rolloutPlan": {"revertOnDelete": false}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// Objects that are older than the rules of admission may have another plan of what is out.
+#[test]
+fn a_plan_that_changes_below_what_is_out_holds() {
+    let mut play = pair(&json!({
+        "rolloutBatches": [{"replicas": 2}, {"replicas": 3}, {}], "lastBatchToRollout": 0,
+    }));
+    play.run();
+    play.spec(&json!({"rolloutPlan": {
+        "rolloutBatches": [{"replicas": 1}, {"replicas": 3}, {}], "lastBatchToRollout": null,
+    }}));
+    play.run();
+    let (reason, by, _) = held(&play);
+    assert_eq!(reason, "PlanChanged");
+    assert_eq!(by.as_deref(), Some("spec.rolloutPlan.rolloutBatches[0]"));
+    // What comes later may change.
+    play.spec(&json!({"rolloutPlan": {"rolloutBatches": [{"replicas": 2}, {"replicas": 7}, {}]}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn what_is_not_up_to_date_holds_and_is_told_late() {
+    let mut play = half();
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    let mut given = play.given().unwrap();
+    given.workloads.insert(v1(), super::given::Sight::NotListed);
+    let look = |given: &Given| {
+        let considered = consider(given);
+        assert_eq!(considered.question, None);
+        report(given, &considered, &Answer::NotAsked)
+    };
+    given.unsure_since = Some(play.now);
+    let report = look(&given);
+    assert!(report.acts.is_empty());
+    assert_eq!(
+        report.status.held.as_ref().map(|it| it.reason.as_str()),
+        Some("LastBatch")
+    );
+    assert_eq!(report.wake, Some(play.now + SignedDuration::from_secs(30)));
+    given.now = Now::given(play.now + SignedDuration::from_secs(30));
+    let report = look(&given);
+    assert_eq!(
+        report.status.held.as_ref().map(|it| it.reason.as_str()),
+        Some("Stale")
+    );
+}

@@ -1,0 +1,255 @@
+//! StatefulSets and CloneSets, by their partition.
+
+use super::*;
+
+fn db(kind: Kind) -> Name {
+    name(kind, "db")
+}
+
+fn template(play: &mut Play, kind: Kind, image: &str) {
+    let image = json!([{"name": "c", "image": image}]);
+    play.cluster.foreign(
+        &db(kind),
+        "/spec/template/spec/containers",
+        image,
+        "kubectl",
+    );
+    play.cluster.settle();
+}
+
+fn images(play: &Play, kind: Kind) -> Vec<&str> {
+    let pods = &play.cluster.pods[&db(kind)];
+    let mut images: Vec<&str> = pods.iter().map(|pod| pod.image.as_str()).collect();
+    images.sort_unstable();
+    images
+}
+
+const NEW: [&str; 4] = ["db:2", "db:2", "db:2", "db:2"];
+
+#[test]
+fn a_stateful_set_goes_out_in_batches_and_is_armed_again() {
+    let mut play = in_place(Kind::StatefulSet, &json!({}));
+    template(&mut play, Kind::StatefulSet, "db:2");
+    assert_eq!(images(&play, Kind::StatefulSet), ["db:1"; 4]);
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(images(&play, Kind::StatefulSet), NEW);
+    assert_eq!(
+        play.log,
+        [
+            "Finalize true",
+            "Claim db",
+            "Partition db 2",
+            "Partition db 0",
+            "Partition db 2147483647",
+            "Release db",
+            "Finalize false",
+        ]
+    );
+    rests(&mut play);
+    // The next template waits for the next run.
+    template(&mut play, Kind::StatefulSet, "db:3");
+    assert_eq!(images(&play, Kind::StatefulSet), NEW);
+    play.spec(&json!({"revision": "3"}));
+    play.run();
+    assert_eq!(images(&play, Kind::StatefulSet), ["db:3"; 4]);
+    assert_eq!(play.status().history.len(), 2);
+}
+
+#[test]
+fn without_rearm_the_partition_stays_at_zero() {
+    let mut play = in_place(Kind::StatefulSet, &json!({"rearm": false}));
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.run();
+    assert_eq!(play.sizes(), ["Partition db 2", "Partition db 0"]);
+}
+
+#[test]
+fn a_clone_set_goes_out_in_batches() {
+    let mut play = in_place(Kind::CloneSet, &json!({}));
+    template(&mut play, Kind::CloneSet, "db:2");
+    play.run();
+    assert_eq!(
+        play.sizes(),
+        ["Partition db 2", "Partition db 0", "Partition db \"100%\""]
+    );
+    assert_eq!(images(&play, Kind::CloneSet), NEW);
+}
+
+#[test]
+fn a_clone_set_that_is_paused_is_armed() {
+    let mut play = in_place(Kind::CloneSet, &json!({}));
+    let strategy = json!({"paused": true, "partition": null});
+    play.cluster.foreign(
+        &db(Kind::CloneSet),
+        "/spec/updateStrategy",
+        strategy,
+        "kubectl",
+    );
+    template(&mut play, Kind::CloneSet, "db:2");
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.sizes()[0], "Partition db \"100%\"");
+    assert_eq!(images(&play, Kind::CloneSet), NEW);
+}
+
+#[test]
+fn what_is_not_armed_is_held_with_what_to_do() {
+    let mut play = in_place(Kind::StatefulSet, &json!({}));
+    let field = "/spec/updateStrategy/rollingUpdate/partition";
+    play.cluster
+        .foreign(&db(Kind::StatefulSet), field, json!(3), "kubectl");
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.run();
+    assert_eq!(play.state(), "verifyingSpec, held: NotArmed");
+    let held = play.status().held.unwrap();
+    assert!(
+        held.message.contains("1 of 4 pods have it already"),
+        "{held:?}"
+    );
+    assert!(held.message.contains("partition: 2147483647"), "{held:?}");
+    rests(&mut play);
+}
+
+#[test]
+fn nothing_to_roll_arms_and_succeeds() {
+    let mut play = in_place(Kind::StatefulSet, &json!({}));
+    let field = "/spec/updateStrategy/rollingUpdate/partition";
+    play.cluster
+        .foreign(&db(Kind::StatefulSet), field, json!(0), "kubectl");
+    play.cluster.settle();
+    play.gate("closed");
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.sizes(), ["Partition db 2147483647"]);
+    assert!(play.told.is_empty());
+    rests(&mut play);
+    // The Rollout came before the template of its revision.
+    play.gate("open");
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.run();
+    assert_eq!(images(&play, Kind::StatefulSet), NEW);
+}
+
+#[test]
+fn a_template_that_changes_midway_holds() {
+    let mut play = in_place(
+        Kind::StatefulSet,
+        &json!({"rolloutPlan": {"lastBatchToRollout": 0}}),
+    );
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    template(&mut play, Kind::StatefulSet, "db:3");
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: TargetChanged");
+    // It has reached only the pods that were out.
+    assert_eq!(
+        images(&play, Kind::StatefulSet),
+        ["db:1", "db:1", "db:3", "db:3"]
+    );
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": 1}}));
+    play.run();
+    assert_eq!(images(&play, Kind::StatefulSet), NEW);
+}
+
+#[test]
+fn replicas_that_change_midway_hold() {
+    let mut play = in_place(
+        Kind::StatefulSet,
+        &json!({"rolloutPlan": {"lastBatchToRollout": 0}}),
+    );
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.run();
+    play.cluster.foreign(
+        &db(Kind::StatefulSet),
+        "/spec/replicas",
+        json!(6),
+        "kubectl",
+    );
+    play.cluster.settle();
+    play.run();
+    let held = play.status().held.unwrap();
+    assert_eq!(held.reason, "FieldOverwritten");
+    assert_eq!(held.by.as_deref(), Some("kubectl"));
+    assert!(held.message.contains("to 6, and there were 4"), "{held:?}");
+}
+
+/// A broken version: the pod that waits for ever is deleted, or the old template would not heal.
+#[test]
+fn a_revert_brings_the_old_template_back_and_deletes_the_broken_pod() {
+    let mut play = in_place(
+        Kind::StatefulSet,
+        &json!({"onFailure": "Revert", "progressDeadline": "1m"}),
+    );
+    play.cluster.broken.insert("db:2".into());
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.run();
+    assert_eq!(play.state(), "batchVerifying 0");
+    play.pass(2);
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(images(&play, Kind::StatefulSet), ["db:1"; 4]);
+    assert_eq!(play.cluster.available(&db(Kind::StatefulSet)), 4);
+    let after: Vec<&str> = play.log.iter().skip(3).map(String::as_str).collect();
+    assert_eq!(
+        after,
+        [
+            "Restore db 0",
+            "DeletePod db-3",
+            "Release db 2147483647",
+            "Finalize false"
+        ]
+    );
+    assert!(play.status().reverted);
+    rests(&mut play);
+}
+
+#[test]
+fn a_clone_set_heals_by_itself() {
+    let mut play = in_place(
+        Kind::CloneSet,
+        &json!({"onFailure": "Revert", "progressDeadline": "1m", "revision": null}),
+    );
+    play.cluster.broken.insert("db:2".into());
+    template(&mut play, Kind::CloneSet, "db:2");
+    play.run();
+    play.pass(2);
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(images(&play, Kind::CloneSet), ["db:1"; 4]);
+    // That the old template is back is no other run.
+    rests(&mut play);
+}
+
+#[test]
+fn a_rollout_that_fails_gives_the_partition_back() {
+    let mut play = in_place(Kind::StatefulSet, &json!({"progressDeadline": "1m"}));
+    play.cluster.broken.insert("db:2".into());
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.run();
+    play.pass(2);
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(play.log.last().map(String::as_str), Some("Finalize false"));
+    assert!(
+        play.log.contains(&"Release db 2147483647".to_owned()),
+        "{:?}",
+        play.log
+    );
+}
+
+#[test]
+fn a_stateful_set_is_scaled_in_a_run_of_its_own() {
+    let mut play = in_place(
+        Kind::StatefulSet,
+        &json!({"rolloutPlan": {"targetSize": 6}}),
+    );
+    play.run();
+    assert_eq!(play.sizes(), ["Scale db 5", "Scale db 6"]);
+    template(&mut play, Kind::StatefulSet, "db:2");
+    play.spec(&json!({"revision": "3", "rolloutPlan": {"targetSize": 8}}));
+    play.run();
+    assert_eq!(play.ready(), ("False".into(), "InvalidSpec".into()));
+}

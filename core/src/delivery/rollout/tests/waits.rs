@@ -1,0 +1,380 @@
+//! What a run waits for, and what holds it: gates, people, hooks, metrics, pods, the deadline.
+
+use super::*;
+
+fn hooks() -> Value {
+    let hook = |type_: &str, name: &str| json!({"type": type_, "name": name, "url": "https://a/b"});
+    json!({
+        "numBatches": 2,
+        "rolloutWebhooks": [
+            hook("initialize-rollout", "init"), hook("pre-batch-rollout", "pre"),
+            hook("post-batch-rollout", "post"), hook("finalize-rollout", "end"),
+        ],
+    })
+}
+
+#[test]
+fn each_batch_asks_its_own_question() {
+    let mut play = pair(&json!({"numBatches": 3}));
+    play.gate("open");
+    play.run();
+    let asked: Vec<_> = play
+        .told
+        .iter()
+        .map(|it| {
+            let subject = &it.subject;
+            let step = subject.step.clone().unwrap_or_default();
+            format!(
+                "{} {step} {}",
+                subject.action,
+                subject.revision.as_deref().unwrap()
+            )
+        })
+        .collect();
+    // Before anything begins, and before each batch.
+    assert_eq!(
+        asked,
+        [
+            "rollout 1/3 2",
+            "rollout 1/3 2",
+            "advance 2/3 2",
+            "advance 3/3 2"
+        ]
+    );
+    let batches = play.status().batches;
+    let decided = batches.iter().filter_map(|it| it.decision.as_ref());
+    assert!(decided.clone().all(|it| it.decided_by == ["shop/g"]));
+    assert_eq!(decided.count(), 3);
+}
+
+#[test]
+fn a_closed_gate_holds_and_an_open_one_lets_it_go_on() {
+    let mut play = pair(&json!({"numBatches": 2}));
+    play.gate("closed");
+    play.run();
+    assert_eq!(play.state(), "verifyingSpec, held: GatesClosed");
+    assert_eq!(play.status().held.unwrap().by.as_deref(), Some("shop/g"));
+    assert_eq!(play.ready(), ("True".into(), "GatesClosed".into()));
+    assert!(play.log.is_empty());
+    rests(&mut play);
+    play.gate("open");
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// The window ends after the first batch, and the second one goes out in the morning.
+#[test]
+fn it_waits_over_the_night() {
+    let mut play = pair(&json!({"numBatches": 2, "rolloutWebhooks": [
+        {"type": "post-batch-rollout", "name": "post", "url": "https://a/b"},
+    ]}));
+    play.gate("open");
+    let keeper: sluice_crds::Gatekeeper = serde_json::from_value(json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+        "metadata": {"name": "day", "namespace": "shop"},
+        "spec": {"schedule": {"timeZone": "Europe/London",
+            "open": [{"name": "day", "cron": "0 9 * * MON-FRI", "duration": "8h"}]}},
+    }))
+    .unwrap();
+    play.world
+        .gatekeepers
+        .insert(Key::of(&keeper.metadata), keeper.into());
+    let gate = play.world.gates.values_mut().next().unwrap();
+    gate.spec = serde_json::from_value(json!({"gatekeepers": [{"name": "day"}]})).unwrap();
+    play.silent.insert("post".into());
+    play.now = "2026-11-23T16:59:00Z".parse().unwrap();
+    play.run();
+    assert_eq!(play.state(), "batchFinalizing 0");
+    // The hook takes until after five.
+    play.silent.clear();
+    play.pass(2);
+    play.arrived.clear();
+    let key = play.look().unwrap().acts;
+    assert!(key.iter().any(|act| matches!(act, Act::Call(_))), "{key:?}");
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: GatesClosed");
+    let wake = play.look().unwrap().wake.unwrap();
+    assert_eq!(wake, "2026-11-24T09:00:00Z".parse::<Timestamp>().unwrap());
+    let deadline = play.status().deadline;
+    rests(&mut play);
+    assert_eq!(play.status().deadline, deadline);
+    play.now = wake;
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    let last = &play.status().batches[1];
+    assert!(last.waited.unwrap() > 15 * 3600, "{last:?}");
+    assert!(last.worked.unwrap() < 60, "{last:?}");
+}
+
+/// The answer that counts is that of the instant of the intent: a hook in between may take an hour.
+#[test]
+fn a_gate_that_closes_while_a_hook_is_called_stops_the_batch() {
+    let mut play = pair(&hooks());
+    play.gate("open");
+    play.silent.insert("pre".into());
+    play.run();
+    assert_eq!(play.state(), "batchInitializing 0");
+    play.gate("closed");
+    play.silent.clear();
+    let report = play.decide().unwrap();
+    play.carry_out(&report);
+    play.run();
+    assert_eq!(play.state(), "batchInitializing 0, held: GatesClosed");
+    assert!(play.sizes().is_empty(), "{:?}", play.log);
+}
+
+#[test]
+fn a_gate_that_closes_in_a_batch_stops_nothing() {
+    let mut play = pair(&json!({"numBatches": 2}));
+    play.gate("open");
+    while play.sizes().is_empty() {
+        play.look();
+        play.cluster.tick();
+    }
+    play.gate("closed");
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: GatesClosed");
+    assert_eq!(play.present(), (5, 5));
+}
+
+/// A gate of the second batch alone.
+#[test]
+fn a_batch_may_have_gates_of_its_own() {
+    let gates = json!({"refs": [{"name": "g"}]});
+    let mut play = pair(&json!({"rolloutBatches": [{"replicas": 3}, {"gates": gates}]}));
+    play.gate("closed");
+    play.cluster.respecify(|it| it.spec.gates = None);
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: GatesClosed");
+    play.gate("open");
+    play.cluster.respecify(|it| it.spec.gates = None);
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    let told: Vec<_> = play.told.iter().map(|it| it.subject.step.clone()).collect();
+    assert_eq!(told, [Some("2/2".to_owned())]);
+}
+
+#[test]
+fn a_person_raises_the_last_batch() {
+    let mut play = pair(&json!({"numBatches": 3, "lastBatchToRollout": 0}));
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    assert_eq!(play.ready().0, "True");
+    rests(&mut play);
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": 1}}));
+    play.run();
+    assert_eq!(play.state(), "batchReady 1, held: LastBatch");
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn a_pause_carries_the_batch_to_its_end_and_begins_nothing() {
+    let mut play = pair(&json!({"numBatches": 2}));
+    while play.sizes().is_empty() {
+        play.look();
+        play.cluster.tick();
+    }
+    play.spec(&json!({"rolloutPlan": {"paused": true}}));
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    assert_eq!(play.state(), "batchInRolling 0, held: Paused");
+    rests(&mut play);
+    play.spec(&json!({"rolloutPlan": {"paused": false}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn hooks_are_called_in_their_order_once() {
+    let mut play = pair(&hooks());
+    play.run();
+    let calls: Vec<_> = play
+        .log
+        .iter()
+        .filter(|it| it.starts_with("Call"))
+        .collect();
+    assert_eq!(
+        calls,
+        [
+            "Call init in initializing",
+            "Call pre in rollingInBatches",
+            "Call post in rollingInBatches",
+            "Call pre in rollingInBatches",
+            "Call post in rollingInBatches",
+            "Call end in finalising",
+        ]
+    );
+    let keys: BTreeSet<_> = play.arrived.iter().map(|it| it.key.clone()).collect();
+    assert_eq!(keys.len(), 6);
+}
+
+#[test]
+fn a_hook_that_says_no_fails_the_batch_at_once() {
+    let mut play = pair(&hooks());
+    play.answers.insert("pre".into(), hook::Answer::Status(403));
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+    let status = play.status();
+    assert_eq!(
+        status.batch_rolling_state,
+        Some(sluice_crds::rollout::BatchRollingState::BatchVerifyFailed)
+    );
+    let outcome = status.outcome.unwrap();
+    assert_eq!(outcome.reason, "HookVetoed");
+    assert_eq!(outcome.message, "the hook pre has said no, with status 403");
+    assert_eq!(play.present(), (0, 10));
+    assert!(play.log.contains(&"Call end in rolloutFailing".to_owned()));
+    rests(&mut play);
+    play.answers.clear();
+    play.retry("1");
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn a_hook_at_the_end_that_says_no_changes_nothing() {
+    let mut play = pair(&hooks());
+    play.answers.insert("end".into(), hook::Answer::Status(403));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.status().outcome.unwrap().reason, "HookVetoed");
+    rests(&mut play);
+}
+
+#[test]
+fn a_hook_that_is_unavailable_is_called_again_until_the_deadline() {
+    let mut play = pair(&hooks());
+    play.spec(&json!({"progressDeadline": "2m"}));
+    play.answers.insert("pre".into(), hook::Answer::Status(503));
+    for _ in 0..60 {
+        play.run();
+        play.pass(1);
+    }
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+    let calls = play.log.iter().filter(|it| it.starts_with("Call pre"));
+    assert!(calls.count() > 2, "{:?}", play.log);
+    assert_eq!(
+        play.status().outcome.unwrap().reason,
+        "ProgressDeadlineExceeded"
+    );
+}
+
+fn measured(play: &mut Play, value: Option<f64>) {
+    let measure = Measure {
+        range: sluice_crds::gatekeeper::Range {
+            min: None,
+            max: Some(0.02),
+        },
+        measured: value.map(|value| metric::Measured {
+            value,
+            at: play.now,
+        }),
+    };
+    play.measures.insert("errors".into(), measure);
+}
+
+#[test]
+fn a_metric_has_to_be_good_for_a_while() {
+    let metric = json!([{"name": "errors", "interval": "5m"}]);
+    let mut play = pair(&json!({"rolloutBatches": [{"replicas": 2, "canaryMetric": metric}, {}]}));
+    play.run();
+    // Nobody measures.
+    assert_eq!(play.state(), "batchVerifying 0, held: MetricBlind");
+    assert_eq!(
+        play.status().held.unwrap().by.as_deref(),
+        Some("Gatekeeper errors")
+    );
+    rests(&mut play);
+    measured(&mut play, Some(0.01));
+    play.run();
+    assert_eq!(play.state(), "batchVerifying 0");
+    for _ in 0..4 {
+        play.pass(1);
+        measured(&mut play, Some(0.01));
+        play.run();
+        assert_eq!(play.state(), "batchVerifying 0");
+    }
+    // Held meanwhile, and then outside: the row begins again.
+    measured(&mut play, None);
+    play.run();
+    assert_eq!(play.state(), "batchVerifying 0, held: MetricBlind");
+    for _ in 0..6 {
+        play.pass(1);
+        measured(&mut play, Some(0.01));
+        play.run();
+    }
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn a_metric_outside_its_range_fails_by_the_deadline() {
+    let metric = json!([{"name": "errors"}]);
+    let mut play = pair(&json!({"numBatches": 2, "canaryMetric": metric}));
+    for _ in 0..12 {
+        measured(&mut play, Some(0.5));
+        play.run();
+        play.pass(1);
+    }
+    assert_eq!(play.state(), "rolloutFailed");
+    let message = play.status().outcome.unwrap().message;
+    assert!(
+        message.contains("the metric errors is 0.5, outside its range"),
+        "{message}"
+    );
+    assert_eq!(play.present(), (5, 5));
+}
+
+#[test]
+fn pods_that_never_come_fail_by_the_deadline() {
+    let mut play = pair(&json!({"numBatches": 2}));
+    play.cluster.broken.insert("web:2".into());
+    play.run();
+    play.pass(9);
+    play.run();
+    assert_eq!(play.state(), "batchInRolling 0");
+    play.pass(2);
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(play.present(), (5, 10));
+    let message = play.status().outcome.unwrap().message;
+    assert!(
+        message.contains("batch 0 waits for pods: 0 of 5 are available"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_deadline_stands_still_while_it_is_held_and_while_the_clock_is_doubted() {
+    let mut play = pair(&json!({"numBatches": 2}));
+    play.cluster.broken.insert("web:2".into());
+    play.run();
+    play.pass(5);
+    play.spec(&json!({"rolloutPlan": {"paused": true}}));
+    play.run();
+    play.pass(600);
+    play.spec(&json!({"rolloutPlan": {"paused": false}}));
+    play.run();
+    assert_eq!(play.state(), "batchInRolling 0");
+    play.trust = Trust::Lost(SignedDuration::from_hours(1));
+    play.pass(60);
+    play.look();
+    assert_eq!(play.state(), "batchInRolling 0");
+    play.trust = Trust::Good;
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+}
+
+#[test]
+fn workloads_that_are_missing_are_waited_for() {
+    let mut play = pair(&json!({}));
+    let gone = play.cluster.workloads.remove(&v2()).unwrap();
+    play.run();
+    assert_eq!(play.state(), "verifyingSpec");
+    assert_eq!(play.ready(), ("False".into(), "Progressing".into()));
+    play.cluster.workloads.insert(v2(), gone);
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
