@@ -3,7 +3,7 @@
 //! What comes in: the whole of what is wanted, each time that it may have changed, and the instant. What
 //! goes out: what is known of each object, at once, and what has changed.
 //!
-//! It uses every room but [`held`](crate::held) and [`kubeconfig`](crate::kubeconfig).
+//! It uses every room but [`kubeconfig`](crate::kubeconfig).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::bounds::{other, others, own, reading, reading_one};
 use crate::connection::Connection;
 use crate::crowd::{ByCluster, Refused};
+use crate::held::Object;
 use crate::reference::{Reference, ReferenceKind};
 use crate::secret::{self, Noted};
 use crate::sight::{Sight, Unknown};
@@ -161,6 +162,19 @@ impl Fleet {
             Some(member) => member.site.look(wanted, name),
             None => Sight::Unknown(Unknown::NotYet),
         }
+    }
+
+    /// All objects that are wanted, by name. Those that cannot be read are left out.
+    ///
+    /// # Errors
+    /// Nothing is known of them.
+    pub fn list(&self, wanted: &Wanted) -> Result<Vec<(String, Arc<Object>)>, Unknown> {
+        if let Some(why) = (self.0.refused.lock()).why(&wanted.cluster, &wanted.from) {
+            return Err(why.clone());
+        }
+        let members = self.members();
+        let member = members.get(&wanted.cluster).ok_or(Unknown::NotYet)?;
+        member.site.list(wanted)
     }
 
     /// A client of a cluster for objects in the namespace `from`, and the host that it leads to: an empty

@@ -160,6 +160,24 @@ impl Held {
         }
     }
 
+    /// All objects of a namespace, by name. Those that cannot be read are left out.
+    ///
+    /// # Errors
+    /// There are more than may be held.
+    pub(crate) fn all(&self, namespace: &str) -> Result<Vec<(String, Arc<Object>)>, Arc<str>> {
+        let all = self.lock();
+        let Some(names) = all.get(namespace) else {
+            return Ok(Vec::new());
+        };
+        if let Some(why) = &names.full {
+            return Err(Arc::clone(why));
+        }
+        let entries = names.entries.iter();
+        let readable = entries
+            .filter_map(|(name, entry)| Some((name.clone(), Arc::clone(entry.as_ref().ok()?))));
+        Ok(readable.collect())
+    }
+
     fn lock(&self) -> MutexGuard<'_, Entries> {
         self.0.lock()
     }

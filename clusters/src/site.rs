@@ -20,7 +20,7 @@ use tokio::sync::broadcast;
 
 use crate::bounds::namespaces;
 use crate::connection::Connection;
-use crate::held::{Found, Held, How, Keeper};
+use crate::held::{Found, Held, How, Keeper, Object};
 use crate::reference::allows;
 use crate::sight::{Sight, Unknown};
 use crate::wanted::{Change, Cluster, Kind, Part, Wanted};
@@ -136,6 +136,12 @@ impl Site {
             Found::Full(why) => Sight::Unknown(Unknown::TooMuch(why.to_string())),
             Found::Nothing => Sight::Absent,
         }
+    }
+
+    /// All objects that are wanted, by name. Those that cannot be read are left out.
+    pub(crate) fn list(&self, wanted: &Wanted) -> Result<Vec<(String, Arc<Object>)>, Unknown> {
+        let all = self.held(wanted)?.all(&wanted.namespace);
+        all.map_err(|why| Unknown::TooMuch(why.to_string()))
     }
 
     /// Why the cluster cannot be read, if it cannot: of what is wanted nothing is known, or it says

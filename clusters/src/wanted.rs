@@ -72,6 +72,8 @@ pub enum Part {
     State,
     /// All of it, because expressions look at it.
     Whole,
+    /// All of it, and who has written which fields of its spec.
+    Owned,
 }
 
 /// The objects of one kind in one namespace of one cluster, and who wants them.
@@ -91,7 +93,7 @@ pub struct Wanted {
 }
 
 /// What somebody has to look at again.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Change {
     /// One object has come, has changed in what is kept of it, or is gone.
     Object {

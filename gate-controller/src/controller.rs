@@ -28,6 +28,7 @@ use crate::act::reconcile::Context;
 use crate::act::reconcile::commit_status::postings::Postings;
 use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
+use crate::act::reconcile::rollout::calls::Calls;
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
@@ -39,6 +40,7 @@ use crate::observe::apps::Apps;
 use crate::observe::clock::{Clock, Jumps};
 use crate::observe::identity;
 use crate::observe::repositories::Repositories;
+use crate::observe::workloads::Workloads;
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
@@ -191,8 +193,10 @@ pub async fn start(
     let artifacts = storage
         .as_ref()
         .map(|storage| storage.store(&egress, &clock, &counters));
-    let fleet = Fleet::new(client.clone(), scope(&settings), egress.clone());
+    let fleet = || Fleet::new(client.clone(), scope(&settings), egress.clone());
+    let (apps, workloads) = (Apps::new(fleet()), Workloads::new(fleet()));
     let forges = Forges::new(client.clone(), egress.clone(), Arc::clone(&counters));
+    let hooks = egress.clone();
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
     let (until, leadership) = Leadership::new(Arc::clone(&jumps));
@@ -204,6 +208,7 @@ pub async fn start(
     };
     let wakes = waker.clone();
     let wake = move |work: &Work| wakes.wake(work.clone());
+    let calls = Calls::new(leadership.clone(), waker.clone(), hooks);
     let context = Context {
         errands: Errands::new(leadership.clone(), wake),
         at_forges: Arc::new(AtForges::new(leadership.clone(), waker.clone())),
@@ -218,7 +223,9 @@ pub async fn start(
         audit,
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
-        apps: Arc::new(Apps::new(fleet)),
+        apps: Arc::new(apps),
+        workloads: Arc::new(workloads),
+        calls: Arc::new(calls),
         forges: Arc::new(forges),
         artifacts,
         counters,

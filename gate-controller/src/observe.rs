@@ -11,6 +11,8 @@
 //! | [`evidence`] | what gatekeepers are judged from, in addition to spec and clock |
 //! | [`repositories`] | what is known of the repositories that promotions go through |
 //! | [`identity`] | whether the admission policies are there that verify who forces a gate |
+//! | [`named`] | which objects of other kinds ours name, and whom a change concerns |
+//! | [`workloads`] | the workloads of Rollouts, and what else writes to them |
 //! | [`world`] | all of it together |
 //!
 //! It may use [`cluster`](crate::cluster). It writes nothing, and does not know who asks, or what is done
@@ -21,5 +23,7 @@ pub mod cache;
 pub mod clock;
 pub mod evidence;
 pub mod identity;
+pub mod named;
 pub mod repositories;
+pub mod workloads;
 pub mod world;

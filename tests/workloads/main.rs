@@ -1,4 +1,5 @@
-//! Tests with the real controllers of workloads: what Sluice relies on in them, one module a subject.
+//! Tests with the real controllers of workloads: what Sluice relies on in them, one module a subject, and
+//! Rollouts that are carried out on them.
 
 #![cfg(test)]
 
@@ -8,4 +9,5 @@ mod healing;
 mod in_place;
 mod partitions;
 mod pods;
+mod rollouts;
 mod scene;

@@ -17,7 +17,8 @@ const HISTORY: usize = 5;
 /// `generation` and `deletionTimestamp`; `spec.suspend`, `secretRef`, `capiClusterRef` and `external`;
 /// `status.observedGeneration`, `lastAppliedRevision`, `lastAttemptedRevision`, `report`, the conditions
 /// without their times, and of `history` the versions, digests and states. Of [`Part::Whole`] it has everything
-/// but `managedFields` and what `kubectl apply` has noted.
+/// but `managedFields` and what `kubectl apply` has noted. Of [`Part::Owned`] it has also `managedFields`, as far as
+/// they are about the spec: who has written which fields, but not those within lists and the pod template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object(Box<str>);
 
@@ -31,7 +32,13 @@ impl Object {
     pub(super) fn new(object: DynamicObject, resource: &ApiResource, part: Part) -> Self {
         let value = match part {
             Part::State => state(&object, resource),
-            Part::Whole => serde_json::to_value(trimmed(object, resource)).unwrap_or_default(),
+            Part::Whole => whole(object, resource),
+            Part::Owned => {
+                let owners = owners(&object);
+                let mut value = whole(object, resource);
+                value["metadata"]["managedFields"] = owners;
+                value
+            }
         };
         Self(value.to_string().into())
     }
@@ -40,6 +47,26 @@ impl Object {
     pub(super) fn size(&self) -> usize {
         self.0.len()
     }
+}
+
+fn whole(object: DynamicObject, resource: &ApiResource) -> Value {
+    serde_json::to_value(trimmed(object, resource)).unwrap_or_default()
+}
+
+/// Who has written which fields of the spec. Of a template it is known only that somebody has written it.
+fn owners(object: &DynamicObject) -> Value {
+    let entries = object.metadata.managed_fields.iter().flatten();
+    let entries = entries.filter_map(|entry| {
+        let mut spec = entry.fields_v1.as_ref()?.0.get("f:spec")?.clone();
+        if let Some(template) = spec.get_mut("f:template") {
+            *template = json!({});
+        }
+        Some(json!({
+            "manager": entry.manager, "operation": entry.operation, "time": entry.time,
+            "fieldsV1": {"f:spec": spec},
+        }))
+    });
+    entries.collect()
 }
 
 fn state(object: &DynamicObject, resource: &ApiResource) -> Value {

@@ -73,6 +73,42 @@ fn is_too_much(taken: &Result<Option<Held>, Setback>) -> bool {
     matches!(taken, Err(Setback::TooMuch(_)))
 }
 
+/// Whole objects say who has written their specs where somebody looks at that, and nothing else of it.
+#[test]
+fn who_owns_a_spec_is_kept_where_it_is_wanted() {
+    let (mut keeper, _room, _changes) = keeper(Part::Owned);
+    let entry = |manager: &str, fields: serde_json::Value| json!({"manager": manager, "operation": "Apply", "time": "2026-11-23T09:00:00Z", "fieldsV1": fields});
+    let spec = json!({"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {}}}});
+    let object = json!({
+        "metadata": {
+            "name": "web", "namespace": "apps", "resourceVersion": "7",
+            "managedFields": [
+                entry("kustomize-controller", json!({"f:metadata": {}, "f:spec": spec})),
+                entry("kube-controller-manager", json!({"f:status": {}})),
+            ],
+        },
+        "spec": {"replicas": 3},
+    });
+    let object = Guard(Ok(serde_json::from_value(object).unwrap()));
+    let held = list(&mut keeper, vec![object]).ok().flatten().unwrap();
+    let all = held.all("apps").unwrap();
+    let [(name, object)] = &*all else {
+        panic!("{all:?}")
+    };
+    let object = object.read();
+    assert_eq!(
+        (name.as_str(), &object["spec"]["replicas"]),
+        ("web", &json!(3))
+    );
+    assert_eq!(object["metadata"]["resourceVersion"], "7");
+    let owners = json!([entry(
+        "kustomize-controller",
+        json!({"f:spec": {"f:replicas": {}, "f:template": {}}}),
+    )]);
+    assert_eq!(object["metadata"]["managedFields"], owners);
+    assert!(held.all("other").unwrap().is_empty());
+}
+
 #[test]
 fn a_target_takes_less_than_2_kib_whatever_its_values_are() {
     let (mut keeper, room, _changes) = keeper(Part::State);

@@ -46,7 +46,14 @@ pub(super) async fn find(client: &Client, kind: &Kind) -> Result<ApiResource, Un
             return Err(Unknown::Away(why));
         }
     };
-    let (resource, capabilities) = group.recommended_kind(&kind.kind).ok_or_else(missing)?;
+    let recommended = group.recommended_kind(&kind.kind);
+    // The version that the group prefers may not have it: OpenKruise's does not have CloneSets.
+    let elsewhere = || {
+        let all = group.resources_by_stability().into_iter();
+        all.into_iter()
+            .find(|(resource, _)| resource.kind == kind.kind)
+    };
+    let (resource, capabilities) = recommended.or_else(elsewhere).ok_or_else(missing)?;
     match capabilities.scope {
         Scope::Namespaced => Ok(resource),
         Scope::Cluster => Err(Unknown::Unreadable(format!(

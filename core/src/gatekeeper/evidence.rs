@@ -59,4 +59,9 @@ impl Evidence {
     pub fn measured(&self, at: Timestamp) -> Option<f64> {
         self.get::<metric::Observed>()?.value(at)
     }
+
+    /// The same, and when it was asked for.
+    pub fn measured_at(&self, at: Timestamp) -> Option<(f64, Timestamp)> {
+        self.get::<metric::Observed>()?.value_and_instant(at)
+    }
 }

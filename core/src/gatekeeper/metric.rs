@@ -279,9 +279,14 @@ impl Observed {
 
     /// The last value, while it counts at `at`.
     pub fn value(&self, at: Timestamp) -> Option<f64> {
+        self.value_and_instant(at).map(|(value, _)| value)
+    }
+
+    /// The last value and when it was asked for, while it counts at `at`.
+    pub fn value_and_instant(&self, at: Timestamp) -> Option<(f64, Timestamp)> {
         match self.polled.at(at) {
             Standing::Good(last) => match &last.answer {
-                Answer::Value(sample) => Some(sample.value),
+                Answer::Value(sample) => Some((sample.value, last.at)),
                 Answer::NoData | Answer::TooMany(_) => None,
             },
             Standing::Trouble(_) | Standing::Expired(_) | Standing::Nothing => None,

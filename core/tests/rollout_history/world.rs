@@ -250,7 +250,7 @@ impl World {
             for act in self
                 .decide(leader, Some(next))
                 .into_iter()
-                .flat_map(|it| it.acts)
+                .flat_map(|it| it.report.acts)
             {
                 self.act(leader, &act)?;
             }

@@ -14,7 +14,7 @@ use kube::{Client, ResourceExt};
 use sluice_core::delivery::pipeline::{Errand, Outcome as Ended};
 use sluice_crds::{
     CommitStatus, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper, GitRepositoryAccess,
-    Pipeline, PromotionStrategy, PullRequest, RevertCommit,
+    Pipeline, PromotionStrategy, PullRequest, RevertCommit, Rollout,
 };
 
 use crate::act::errands::Errands;
@@ -30,6 +30,7 @@ use crate::observe::apps::Apps;
 use crate::observe::cache::{Cache, Change, Seen};
 use crate::observe::clock::Clock;
 use crate::observe::repositories::Repositories;
+use crate::observe::workloads::Workloads;
 use crate::observe::world::World;
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
@@ -40,6 +41,7 @@ use crate::tell::events::promotions::Promotions;
 use commit_status::postings::Postings;
 use git_repository_access::readings::Readings;
 use pull_request::at_forges::AtForges;
+use rollout::calls::Calls;
 
 pub mod commit_status;
 mod consumer;
@@ -55,6 +57,7 @@ pub mod pipeline;
 pub mod promotion_strategy;
 pub mod pull_request;
 pub mod revert_commit;
+pub(crate) mod rollout;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -83,6 +86,10 @@ pub struct Context {
     pub apps: Arc<Apps>,
     /// What pipelines have others do.
     pub(crate) errands: Arc<Errands<Errand, Ended>>,
+    /// The workloads of Rollouts.
+    pub workloads: Arc<Workloads>,
+    /// The hooks that Rollouts call.
+    pub(crate) calls: Arc<Calls>,
     /// The way to forges.
     pub forges: Arc<Forges>,
     /// What is under way at forges for pull requests.
@@ -231,6 +238,7 @@ pub async fn look(context: &Context, work: &Work) -> Result<Outcome, kube::Error
         Kind::PromotionStrategy => look_at::<PromotionStrategy>(context, &work.key).await,
         Kind::CommitStatus => look_at::<CommitStatus>(context, &work.key).await,
         Kind::RevertCommit => look_at::<RevertCommit>(context, &work.key).await,
+        Kind::Rollout => look_at::<Rollout>(context, &work.key).await,
         #[cfg(test)]
         Kind::Probe => {
             look_at::<crate::observe::world::tests::probe::Probe>(context, &work.key).await

@@ -28,6 +28,8 @@ pub enum Kind {
     CommitStatus,
     /// A way back.
     RevertCommit,
+    /// A rollout in batches.
+    Rollout,
     /// What tests add.
     #[cfg(test)]
     Probe,
@@ -94,7 +96,7 @@ const LOOK: Look = Look {
 
 impl Kind {
     /// Those that are looked at by themselves.
-    pub const LOOKED_AT: [Kind; 10] = [
+    pub const LOOKED_AT: [Kind; 11] = [
         Kind::Gate,
         Kind::Gatekeeper,
         Kind::GatePolicy,
@@ -105,6 +107,7 @@ impl Kind {
         Kind::PromotionStrategy,
         Kind::CommitStatus,
         Kind::RevertCommit,
+        Kind::Rollout,
     ];
 
     /// The table.
@@ -127,6 +130,7 @@ impl Kind {
             Kind::PromotionStrategy => ours("PromotionStrategy", "promotionstrategies", Look { urgency: delivery, ..LOOK }),
             Kind::CommitStatus => ours("CommitStatus", "commitstatuses", LOOK),
             Kind::RevertCommit => ours("RevertCommit", "revertcommits", Look { urgency: Urgency::Person, ..LOOK }),
+            Kind::Rollout => ours("Rollout", "rollouts", Look { urgency: delivery, writes_itself: true, ..LOOK }),
             Kind::Namespace => others("Namespace", "namespaces", "", "v1"),
             Kind::Flux(kind) => others(kind.as_str(), kind.plural(), kind.group(), kind.version()),
         }
@@ -186,7 +190,7 @@ mod tests {
     use sluice_crds::flux::FluxObject;
     use sluice_crds::{
         CommitStatus, Gate, GatePolicy, GatedSource, Gatekeeper, GitRepositoryAccess, Pipeline,
-        PromotionStrategy, PullRequest, RevertCommit,
+        PromotionStrategy, PullRequest, RevertCommit, Rollout,
     };
 
     use super::*;
@@ -210,6 +214,7 @@ mod tests {
         of::<PromotionStrategy>(Kind::PromotionStrategy, &(), "apps");
         of::<CommitStatus>(Kind::CommitStatus, &(), "apps");
         of::<RevertCommit>(Kind::RevertCommit, &(), "apps");
+        of::<Rollout>(Kind::Rollout, &(), "apps");
         of::<k8s_openapi::api::core::v1::Namespace>(Kind::Namespace, &(), "");
         for kind in FluxKind::ALL {
             of::<FluxObject>(Kind::Flux(kind), &kind, "apps");

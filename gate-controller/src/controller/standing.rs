@@ -171,6 +171,7 @@ async fn follow_silence(parts: Parts) {
         if silence.is_some() {
             parts.clients.away();
             parts.apps.fleet().away();
+            parts.workloads.fleet().away();
         }
         match (news, silence) {
             (News::Silent, Some(why)) => {

@@ -24,10 +24,11 @@ mod gated_sources;
 mod pipelines;
 mod promotion_strategies;
 mod pull_requests;
+mod rollouts;
 
 /// Follows gates, gatekeepers, approvals, policies with the namespaces that they select, gated sources
 /// with the objects of Flux that matter to them, pipelines with the apps that they promote, promotion
-/// strategies with what they are decided from, and all other evidence.
+/// strategies with what they are decided from, rollouts with their workloads, and all other evidence.
 pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(follow_gates(parts.clone()));
     background.spawn(follow_approvals(parts.clone()));
@@ -42,6 +43,8 @@ pub(super) fn follow(parts: &Parts, background: &mut JoinSet<()>) {
     background.spawn(promotion_strategies::follow_accesses(parts.clone()));
     background.spawn(promotion_strategies::follow_commit_statuses(parts.clone()));
     background.spawn(promotion_strategies::follow_revert_commits(parts.clone()));
+    background.spawn(rollouts::follow(parts.clone()));
+    background.spawn(rollouts::follow_workloads(parts.clone()));
     if parts.settings.compare_clocks {
         background.spawn(follow_jumps(parts.clone()));
     }
@@ -60,6 +63,7 @@ async fn follow_jumps(parts: Parts) {
         known = parts.jumps.count();
         parts.clients.list_again();
         parts.apps.fleet().list_again();
+        parts.workloads.fleet().list_again();
     }
 }
 

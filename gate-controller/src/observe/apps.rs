@@ -10,12 +10,12 @@
 //! after [`ROUNDS`] of them an app that is still unread counts as not known, so that nothing is promoted, and
 //! everything else is decided.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
-use sluice_clusters::{Change, Fleet, Object, Sight, Wanted};
+use sluice_clusters::{Change, Fleet, Object, Sight};
 use sluice_core::delivery::pipeline::{self, App, Reader};
 use sluice_core::text::refusal::Refusals;
 use sluice_crds::Pipeline;
@@ -24,6 +24,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use crate::cluster::key::ObjectKey;
+use crate::observe::named::{Named, Names, Place};
 
 #[cfg(test)]
 mod tests;
@@ -40,27 +41,16 @@ const ROUNDS: u32 = 3;
 /// The apps of all pipelines.
 pub struct Apps {
     fleet: Fleet,
-    named: Mutex<Named>,
+    known: Mutex<Known>,
     renewed: Notify,
     /// Some pipelines have apps that were being read and are read now.
     is_read: Notify,
     turns: Places,
 }
 
-/// An app in a target, or an object that says which cluster a target is on.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
-    /// Where it is.
-    pub wanted: Wanted,
-    /// Its name.
-    pub name: String,
-}
-
 #[derive(Default)]
-struct Named {
-    places: HashMap<ObjectKey, BTreeSet<Place>>,
-    /// What is wanted for them, and for how many places.
-    wanted: BTreeMap<Wanted, usize>,
+struct Known {
+    named: Named,
     /// What was read of their apps.
     read: HashMap<ObjectKey, HashMap<Place, Read>>,
     /// Those whose apps are being read.
@@ -71,8 +61,6 @@ struct Named {
     rounds: HashMap<ObjectKey, u32>,
     /// What is wrong with their specs, or how their apps are read.
     checked: HashMap<ObjectKey, Checked>,
-    /// Whom a change concerns.
-    concerned: HashMap<Change, HashSet<ObjectKey>>,
 }
 
 /// What a pipeline reads of an app.
@@ -105,7 +93,7 @@ impl Apps {
     pub fn new(fleet: Fleet) -> Self {
         Self {
             fleet,
-            named: Mutex::default(),
+            known: Mutex::default(),
             renewed: Notify::new(),
             is_read: Notify::new(),
             turns: Places::new(AT_ONCE, OF_A_NAMESPACE),
@@ -130,7 +118,7 @@ impl Apps {
     pub fn check(&self, key: &ObjectKey, object: &Pipeline) -> Result<Arc<Reader>, Refusals> {
         let of = object.metadata.generation;
         let of = of.map(|generation| (object.metadata.uid.clone(), generation));
-        let known = self.named().checked.get(key).and_then(|checked| {
+        let known = self.known().checked.get(key).and_then(|checked| {
             let is_current = of.as_ref() == Some(&checked.of);
             is_current.then(|| checked.found.clone())
         });
@@ -141,7 +129,7 @@ impl Apps {
         if let Some(of) = of {
             let found = found.clone();
             let checked = Checked { of, found };
-            self.named().checked.insert(key.clone(), checked);
+            self.known().checked.insert(key.clone(), checked);
         }
         found
     }
@@ -154,26 +142,27 @@ impl Apps {
         object: &Arc<Object>,
         reader: &Arc<Reader>,
     ) -> Reading {
-        let mut named = self.named();
-        let is_named = named.places.contains_key(pipeline);
-        let known = named.read.get(pipeline).and_then(|read| read.get(place));
-        if let Some(app) = known.and_then(|known| known.app_of(object, reader)) {
+        let mut known = self.known();
+        let is_named = known.named.names(pipeline).is_some();
+        let read = known.read.get(pipeline).and_then(|read| read.get(place));
+        if let Some(app) = read.and_then(|read| read.app_of(object, reader)) {
             return Reading::Done(app);
         }
         let next = Read::new(object, reader);
         let app = next.app.clone();
         if is_named {
-            let read = named.read.entry(pipeline.clone()).or_default();
+            let read = known.read.entry(pipeline.clone()).or_default();
             read.insert(place.clone(), next);
         }
         if let Some(app) = app {
             return Reading::Done(app);
         }
-        if is_named && named.reading.insert(pipeline.clone()) {
-            let round = named.places.get(pipeline).cloned().unwrap_or_default();
+        if is_named && known.reading.insert(pipeline.clone()) {
+            let round = known.named.names(pipeline);
+            let round = round.map(|names| names.objects.clone()).unwrap_or_default();
             tokio::spawn(Arc::clone(self).read_all(pipeline.clone(), round));
         }
-        let rounds = named.rounds.get(pipeline).copied();
+        let rounds = known.rounds.get(pipeline).copied();
         match rounds >= Some(ROUNDS) {
             true => Reading::Restless,
             false => Reading::UnderWay,
@@ -182,7 +171,7 @@ impl Apps {
 
     /// Everything that a pipeline waits for was found: it waits again from now on.
     pub fn found(&self, pipeline: &ObjectKey) {
-        self.named().rounds.remove(pipeline);
+        self.known().rounds.remove(pipeline);
     }
 
     /// Reads the apps of a pipeline that are still to be read, one after the other, and each once: one that
@@ -192,8 +181,8 @@ impl Apps {
             let _turn = self.turns.take(&pipeline.namespace).await;
             let of = (Arc::clone(&object), Arc::clone(&reader));
             let app = spawn_blocking(move || Arc::new(reader.read(&object.read()))).await;
-            let mut named = self.named();
-            let read = named.read.get_mut(&pipeline);
+            let mut known = self.known();
+            let read = known.read.get_mut(&pipeline);
             let Some(read) = read.and_then(|read| read.get_mut(&place)) else {
                 continue;
             };
@@ -213,8 +202,8 @@ impl Apps {
         pipeline: &ObjectKey,
         left: &mut BTreeSet<Place>,
     ) -> Option<(Place, Arc<Object>, Arc<Reader>)> {
-        let mut named = self.named();
-        let mut read = named.read.get(pipeline).into_iter().flatten();
+        let mut known = self.known();
+        let mut read = known.read.get(pipeline).into_iter().flatten();
         let found = read.find(|(place, read)| read.app.is_none() && left.contains(*place));
         let found = found.map(|(place, read)| {
             let (object, reader) = (Arc::clone(&read.object), Arc::clone(&read.reader));
@@ -224,7 +213,7 @@ impl Apps {
             Some((place, ..)) => {
                 left.remove(place);
             }
-            None => named.end_round(pipeline),
+            None => known.end_round(pipeline),
         }
         found
     }
@@ -232,7 +221,7 @@ impl Apps {
     /// Waits for pipelines whose apps were being read, and are read now.
     pub async fn read_now(&self) -> BTreeSet<ObjectKey> {
         loop {
-            let done = std::mem::take(&mut self.named().done);
+            let done = std::mem::take(&mut self.known().done);
             if !done.is_empty() {
                 return done;
             }
@@ -241,50 +230,40 @@ impl Apps {
     }
 
     /// From now on a pipeline names these, and no others.
-    pub fn name(&self, pipeline: &ObjectKey, places: BTreeSet<Place>) {
-        let mut named = self.named();
-        if named.places.get(pipeline).unwrap_or(&BTreeSet::new()) == &places {
+    pub fn name(&self, pipeline: &ObjectKey, objects: BTreeSet<Place>) {
+        let kinds = BTreeSet::new();
+        let mut known = self.known();
+        if !known.named.name(pipeline, Names { objects, kinds }) {
             return;
         }
-        named.forget(pipeline);
-        for place in &places {
-            *named.wanted.entry(place.wanted.clone()).or_default() += 1;
-            for change in changes(place) {
-                let concerned = named.concerned.entry(change).or_default();
-                concerned.insert(pipeline.clone());
-            }
-        }
-        if !places.is_empty() {
-            named.places.insert(pipeline.clone(), places);
-        }
-        drop(named);
+        // The rounds count on: otherwise it could wait for ever.
+        known.read.remove(pipeline);
+        drop(known);
         self.renewed.notify_one();
     }
 
     /// Forgets a pipeline.
     pub fn forget(&self, pipeline: &ObjectKey) {
         self.name(pipeline, BTreeSet::new());
-        let mut named = self.named();
-        named.checked.remove(pipeline);
-        named.rounds.remove(pipeline);
+        let mut known = self.known();
+        known.checked.remove(pipeline);
+        known.rounds.remove(pipeline);
     }
 
     /// No pipeline names anything: another replica leads.
     pub fn clear(&self) {
-        *self.named() = Named::default();
+        *self.known() = Known::default();
         self.renewed.notify_one();
     }
 
     /// The pipelines that a change concerns.
-    pub fn concerned(&self, change: &Change) -> Vec<ObjectKey> {
-        let named = self.named();
-        let concerned = named.concerned.get(change).into_iter().flatten();
-        concerned.cloned().collect()
+    pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
+        self.known().named.concerned(change)
     }
 
     /// All pipelines that name anything.
     pub fn all(&self) -> Vec<ObjectKey> {
-        self.named().places.keys().cloned().collect()
+        self.known().named.all()
     }
 
     /// Waits until pipelines name others than before.
@@ -294,11 +273,11 @@ impl Apps {
 
     /// Watches what is named, and ends what has not been named for a minute. Returns when to call again.
     pub fn watch(&self, now: Timestamp) -> Option<Timestamp> {
-        self.fleet.want(self.named().wanted.keys(), now)
+        self.fleet.want(self.known().named.wanted(), now)
     }
 
-    fn named(&self) -> MutexGuard<'_, Named> {
-        self.named.lock()
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock()
     }
 }
 
@@ -322,58 +301,13 @@ impl Read {
     }
 }
 
-impl Named {
+impl Known {
     /// All that was to be read of the apps of a pipeline was read, and it has to look.
     fn end_round(&mut self, pipeline: &ObjectKey) {
         self.reading.remove(pipeline);
-        if self.places.contains_key(pipeline) {
+        if self.named.names(pipeline).is_some() {
             *self.rounds.entry(pipeline.clone()).or_default() += 1;
         }
         self.done.insert(pipeline.clone());
     }
-
-    /// Forgets what a pipeline names. The rounds count on: otherwise it could wait for ever.
-    fn forget(&mut self, pipeline: &ObjectKey) {
-        self.read.remove(pipeline);
-        for place in self.places.remove(pipeline).iter().flatten() {
-            if let Some(count) = self.wanted.get_mut(&place.wanted) {
-                *count -= 1;
-                if *count == 0 {
-                    self.wanted.remove(&place.wanted);
-                }
-            }
-            for change in changes(place) {
-                if let Some(concerned) = self.concerned.get_mut(&change) {
-                    concerned.remove(pipeline);
-                    if concerned.is_empty() {
-                        self.concerned.remove(&change);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// What may change about an object.
-fn changes(place: &Place) -> [Change; 4] {
-    let Wanted {
-        from: _,
-        cluster,
-        kind,
-        namespace,
-        part: _,
-    } = &place.wanted;
-    let object = Change::Object {
-        cluster: cluster.clone(),
-        kind: kind.clone(),
-        namespace: namespace.clone(),
-        name: place.name.clone(),
-    };
-    let objects = |namespace: Option<&String>| Change::Objects {
-        cluster: cluster.clone(),
-        kind: kind.clone(),
-        namespace: namespace.cloned(),
-    };
-    let cluster = Change::Cluster(cluster.clone());
-    [object, objects(Some(namespace)), objects(None), cluster]
 }

@@ -24,7 +24,7 @@ use sluice_crds::gatekeeper::PipelineRule;
 use sluice_crds::git_repository_access::AccessReference;
 use sluice_crds::{
     Approval, CommitStatus, Gate, GatePolicy, GateReference, GatedSource, Gatekeeper,
-    GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest, RevertCommit,
+    GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest, RevertCommit, Rollout,
 };
 
 use crate::cluster::key::{Cluster, KeyRef, ObjectKey, Work};
@@ -70,6 +70,8 @@ pub struct World {
     pub commit_statuses: Cache<CommitStatus>,
     /// All reverts.
     pub revert_commits: Cache<RevertCommit>,
+    /// All rollouts.
+    pub rollouts: Cache<Rollout>,
     /// All gated sources.
     pub gated_sources: Cache<GatedSource>,
     /// All objects of the kind that tests add.
@@ -127,6 +129,7 @@ impl World {
             promotion_strategies: Cache::default(),
             commit_statuses: Cache::default(),
             revert_commits: Cache::default(),
+            rollouts: Cache::default(),
             gated_sources: Cache::default(),
             #[cfg(test)]
             probes: Cache::default(),

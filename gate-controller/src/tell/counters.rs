@@ -21,7 +21,7 @@ pub(crate) use outcomes::OF_FETCHES;
 pub use promotions::{OutcomeLabels, Promoted, StrategyLabels};
 
 /// The kinds that are looked at and written.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 11] = [
     "Gate",
     "Gatekeeper",
     "GatePolicy",
@@ -32,6 +32,7 @@ const KINDS: [&str; 10] = [
     "PromotionStrategy",
     "CommitStatus",
     "RevertCommit",
+    "Rollout",
 ];
 
 /// What is counted as it happens.

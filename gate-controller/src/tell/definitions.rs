@@ -57,7 +57,7 @@ macro_rules! defines {
 }
 
 defines!(Gate Gatekeeper GatePolicy GatedSource Pipeline PullRequest);
-defines!(GitRepositoryAccess PromotionStrategy CommitStatus RevertCommit);
+defines!(GitRepositoryAccess PromotionStrategy CommitStatus RevertCommit Rollout);
 
 /// Whether the status does not report this generation of the spec yet.
 pub fn is_untold<K: Defines>(object: &K) -> bool {

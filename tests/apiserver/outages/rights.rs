@@ -86,6 +86,7 @@ async fn an_api_server_without_the_kinds_of_promotion_has_its_gates_decided() ->
         "promotionstrategies",
         "commitstatuses",
         "revertcommits",
+        "rollouts",
     ] {
         let unknown = refusal(StatusCode::NOT_FOUND, "NotFound");
         proxy.order(unknown, Method::GET, &format!("/{plural}?"), 10_000);

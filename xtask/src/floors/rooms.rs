@@ -82,7 +82,7 @@ pub(crate) const HOUSES: [House; 6] = [
             ("secret",     "wanted sight reference"),
             ("connection", "bounds kubeconfig"),
             ("site",       "wanted bounds kubeconfig held sight reference secret connection"),
-            ("fleet",      "wanted bounds sight reference crowd secret connection site"),
+            ("fleet",      "wanted bounds held sight reference crowd secret connection site"),
         ],
         exceptions: &[],
     },

@@ -21,6 +21,7 @@ use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
 use super::workload::Workload;
+use crate::delivery::act;
 
 /// Something to be done, only after the status was accepted that intends it.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,17 @@ pub enum Act {
     DeletePod(Pod),
     /// Call a hook.
     Call(Box<Calling>),
+}
+
+impl act::Act for Act {
+    fn writes(&self) -> Option<String> {
+        match self {
+            Act::Finalize(_) => Some("the Rollout itself".to_owned()),
+            Act::Write(write) => Some(format!("the {}", write.name)),
+            Act::DeletePod(pod) => Some(format!("the Pod {}", pod.name)),
+            Act::Call(_) => None,
+        }
+    }
 }
 
 /// What a write is for.

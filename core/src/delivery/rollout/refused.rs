@@ -8,6 +8,7 @@ use super::conditions::{BLOCKED, stalled};
 use super::given::Given;
 use super::report::{Report, is_under_way, settle};
 use super::transition::News;
+use crate::delivery::act;
 use crate::text::refusal::Refusals;
 use crate::time::stamp::time;
 use crate::verdict::condition::Wanted;
@@ -54,12 +55,17 @@ pub(super) fn report(given: &Given, refusals: &Refusals) -> Report {
     status.conditions = settle(wanted, &before, object.metadata.generation, given.now.at);
     let changed = status != before;
     let is_gone = object.metadata.deletion_timestamp.is_some();
-    Report {
+    let report = act::Report {
         acts: match is_gone && !changed {
             true => vec![Act::Finalize(false)],
             false => Vec::new(),
         },
         wake: changed.then_some(given.now.at),
+        changed,
+        status,
+    };
+    Report {
+        report,
         news: match is_new {
             true => vec![News {
                 is_warning: true,
@@ -68,7 +74,5 @@ pub(super) fn report(given: &Given, refusals: &Refusals) -> Report {
             }],
             false => Vec::new(),
         },
-        changed,
-        status,
     }
 }

@@ -1,6 +1,9 @@
 //! What the status has to be, what has to be done, and when to look again.
 
+use std::ops::Deref;
+
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::{Held, RollingState};
 
@@ -18,7 +21,7 @@ use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
 use super::transition::News;
-use crate::delivery::current;
+use crate::delivery::{act, current};
 use crate::revision::Revision;
 use crate::time::span::later;
 use crate::time::stamp::{time, whole_second};
@@ -31,21 +34,28 @@ const SELDOM: SignedDuration = SignedDuration::from_secs(10);
 /// How long something may be unsure before it is told.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 
-/// The result of a look.
+/// The result of a look. What has to be done is what the status intends that the object has already, never what
+/// is new in this look.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// The status.
-    pub status: RolloutStatus,
-    /// Whether it differs from what the object has. It is written onto the version that it was decided from,
-    /// before anything is done. If that is refused, nothing is done.
-    pub changed: bool,
-    /// What has to be done, in this order: what the status intends that the object has already, never what is
-    /// new in this look.
-    pub acts: Vec<Act>,
-    /// When to look again, if nothing changes before.
-    pub wake: Option<Timestamp>,
-    /// What people are told.
+    /// The status, and what has to be done.
+    pub report: act::Report<RolloutStatus, Act>,
+    /// What people are told, once the status was accepted. Then nothing has to be done in this look.
     pub news: Vec<News>,
+}
+
+impl Deref for Report {
+    type Target = act::Report<RolloutStatus, Act>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.report
+    }
+}
+
+impl act::Status for RolloutStatus {
+    fn head(&mut self) -> (&mut Option<i64>, &mut Vec<Condition>) {
+        (&mut self.observed_generation, &mut self.conditions)
+    }
 }
 
 /// What the status has to be, and what has to be done.
@@ -102,7 +112,7 @@ fn finish(
         status = before.clone();
         wakes.push(at);
     }
-    Report {
+    let report = act::Report {
         changed: status != *before,
         status,
         acts,
@@ -110,6 +120,9 @@ fn finish(
             true => Some(desk.at()),
             false => wakes.into_iter().filter(|at| *at > desk.at()).min(),
         },
+    };
+    Report {
+        report,
         news: chain.draft.news,
     }
 }

@@ -44,6 +44,15 @@ impl Kind {
         }
     }
 
+    /// The same, as paths and rights name it.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Kind::Deployment => "deployments",
+            Kind::StatefulSet => "statefulsets",
+            Kind::CloneSet => "clonesets",
+        }
+    }
+
     /// The fields that a rollout writes, as pointers: nobody else may.
     pub fn fields(self) -> &'static [&'static str] {
         match self {

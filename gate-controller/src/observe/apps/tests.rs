@@ -7,7 +7,7 @@ use kube::Client;
 use kube::client::Body;
 use rstest::rstest;
 use serde_json::{Value, json};
-use sluice_clusters::{Cluster, Kind, Part, Scope, Unknown};
+use sluice_clusters::{Cluster, Kind, Part, Scope, Unknown, Wanted};
 use sluice_egress::{Egress, Rules};
 use tokio::time::timeout;
 use tower::service_fn;
@@ -165,13 +165,13 @@ async fn a_change_concerns_those_who_have_named_it_and_no_others() {
     // What is no longer named is forgotten, and wanted by nobody.
     apps.name(&key("b"), BTreeSet::from([prod.clone()]));
     assert_eq!(concerned(&object("dev")), of(&[]));
-    let wanted = |apps: &Apps| apps.named().wanted.clone();
-    assert_eq!(wanted(&apps), BTreeMap::from([(prod.wanted.clone(), 2)]));
+    let wanted = |apps: &Apps| apps.known().named.wanted().cloned().collect::<Vec<_>>();
+    assert_eq!(wanted(&apps), std::slice::from_ref(&prod.wanted));
     apps.forget(&key("a"));
-    assert_eq!(wanted(&apps), BTreeMap::from([(prod.wanted.clone(), 1)]));
+    assert_eq!(wanted(&apps), std::slice::from_ref(&prod.wanted));
     apps.forget(&key("b"));
-    let named = apps.named();
-    assert!(named.wanted.is_empty() && named.concerned.is_empty() && named.places.is_empty());
+    assert_eq!(wanted(&apps), []);
+    assert!(apps.all().is_empty());
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn an_app_that_changes_faster_than_it_is_read_is_not_waited_for_for_ever()
     round().await;
     done(read());
     apps.forget(&podinfo);
-    assert!(apps.named().rounds.is_empty());
+    assert!(apps.known().rounds.is_empty());
 }
 
 /// Also if it is never read in the same way, or where it was named before.
@@ -262,7 +262,7 @@ async fn a_spec_that_changes_faster_than_apps_are_read_is_not_waited_for_for_eve
     timeout(DEADLINE, apps.read_now()).await.unwrap();
     // It is gone: one of the same name begins again.
     apps.forget(&podinfo);
-    assert!(apps.named().rounds.is_empty());
+    assert!(apps.known().rounds.is_empty());
 }
 
 /// It would go on for as long as they are named faster than they are read.
@@ -384,5 +384,5 @@ async fn a_spec_is_checked_once_for_each_generation() {
     again.metadata.uid = Some("v".to_owned());
     assert_ne!(*apps.check(&podinfo, &again).unwrap(), *first);
     apps.forget(&podinfo);
-    assert!(apps.named().checked.is_empty());
+    assert!(apps.known().checked.is_empty());
 }

@@ -89,7 +89,7 @@ fn it_waits_over_the_night() {
     play.silent.clear();
     play.pass(2);
     play.arrived.clear();
-    let key = play.look().unwrap().acts;
+    let key = play.look().unwrap().report.acts;
     assert!(key.iter().any(|act| matches!(act, Act::Call(_))), "{key:?}");
     play.run();
     assert_eq!(play.state(), "batchReady 0, held: GatesClosed");

@@ -21,6 +21,7 @@ use crate::act::forges::Forges;
 use crate::act::reconcile::commit_status::postings::Postings;
 use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
+use crate::act::reconcile::rollout::calls::Calls;
 use crate::act::reconcile::{Context, consumer};
 use crate::act::waker::Waker;
 use crate::cluster::failure;
@@ -30,6 +31,7 @@ use crate::lease::{Held, Leadership};
 use crate::observe::apps::Apps;
 use crate::observe::clock::{Clock, Jumps, SetClock};
 use crate::observe::repositories::Repositories;
+use crate::observe::workloads::Workloads;
 use crate::observe::world::{Standing, World};
 use crate::tell::audit::Audit;
 use crate::tell::counters::Counters;
@@ -95,7 +97,9 @@ pub(in crate::act::reconcile) fn context(
     };
     let egress = Egress::new(Rules::default()).unwrap();
     let forges = Forges::new(client.clone(), egress.clone(), Arc::clone(&counters));
-    let fleet = Fleet::new(client.clone(), Scope::All, egress);
+    let fleet = || Fleet::new(client.clone(), Scope::All, egress.clone());
+    let (apps, workloads) = (Apps::new(fleet()), Workloads::new(fleet()));
+    let calls = Calls::new(leadership.clone(), waker.clone(), egress);
     let at_forges = AtForges::new(leadership.clone(), waker.clone());
     let wake = waker.clone();
     let errands = Errands::new(leadership.clone(), move |work| wake.wake(work.clone()));
@@ -120,7 +124,9 @@ pub(in crate::act::reconcile) fn context(
         audit: Audit::default(),
         decisions: Arc::new(decisions),
         definitions: Arc::default(),
-        apps: Arc::new(Apps::new(fleet)),
+        apps: Arc::new(apps),
+        workloads: Arc::new(workloads),
+        calls: Arc::new(calls),
         artifacts: None,
         counters,
         shard: Default::default(),

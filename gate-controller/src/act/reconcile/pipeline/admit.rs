@@ -23,7 +23,7 @@ use crate::act::errands::{Term, Unfinished};
 use crate::act::reconcile::Context;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind;
-use crate::observe::apps::Place;
+use crate::observe::named::Place;
 
 /// The field manager of reports.
 const MANAGER: &str = "gate-controller-reports";

@@ -21,8 +21,9 @@ use crate::act::errands::Standing;
 use crate::act::reconcile::{Context, owned};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind;
-use crate::observe::apps::{Place, Reading};
+use crate::observe::apps::Reading;
 use crate::observe::cache::Progress;
+use crate::observe::named::Place;
 
 /// What is said of an app that changes too fast.
 const RESTLESS: &str =

@@ -1,0 +1,245 @@
+//! Which objects of other kinds our objects name, and whom a change concerns.
+//!
+//! What comes in: what each of our objects names. What goes out: what has to be watched for all of them, and
+//! who has to look again after a change. What nobody names is not watched.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use sluice_clusters::{Change, Wanted};
+
+use crate::cluster::key::ObjectKey;
+
+/// An object that is named.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Where it is.
+    pub wanted: Wanted,
+    /// Its name.
+    pub name: String,
+}
+
+/// What one of our objects names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    /// Single objects.
+    pub objects: BTreeSet<Place>,
+    /// All objects of a kind in a namespace.
+    pub kinds: BTreeSet<Wanted>,
+}
+
+/// What all our objects of one kind name.
+#[derive(Default)]
+pub struct Named {
+    names: HashMap<ObjectKey, Names>,
+    /// What is wanted for them, and how often.
+    wanted: BTreeMap<Wanted, usize>,
+    /// Whom a change concerns.
+    concerned: HashMap<Change, HashSet<ObjectKey>>,
+    /// Whom a change of any object of a kind concerns.
+    of_kinds: HashMap<Change, HashSet<ObjectKey>>,
+}
+
+impl Named {
+    /// What an object names.
+    pub fn names(&self, by: &ObjectKey) -> Option<&Names> {
+        self.names.get(by)
+    }
+
+    /// From now on an object names these, and no others. Says whether that is new.
+    pub fn name(&mut self, by: &ObjectKey, names: Names) -> bool {
+        if self.names.get(by).unwrap_or(&Names::default()) == &names {
+            return false;
+        }
+        self.forget(by);
+        for wanted in names.wanted() {
+            *self.wanted.entry(wanted.clone()).or_default() += 1;
+        }
+        for change in names.changes() {
+            insert(&mut self.concerned, change, by);
+        }
+        for wanted in &names.kinds {
+            insert(&mut self.of_kinds, of_kind(wanted), by);
+        }
+        if names != Names::default() {
+            self.names.insert(by.clone(), names);
+        }
+        true
+    }
+
+    fn forget(&mut self, by: &ObjectKey) {
+        let Some(names) = self.names.remove(by) else {
+            return;
+        };
+        for wanted in names.wanted() {
+            if let Some(count) = self.wanted.get_mut(wanted) {
+                *count -= 1;
+                if *count == 0 {
+                    self.wanted.remove(wanted);
+                }
+            }
+        }
+        for change in names.changes() {
+            remove(&mut self.concerned, &change, by);
+        }
+        for wanted in &names.kinds {
+            remove(&mut self.of_kinds, &of_kind(wanted), by);
+        }
+    }
+
+    /// Whom a change concerns.
+    pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
+        let of_kind = match change {
+            Change::Object {
+                cluster,
+                kind,
+                namespace,
+                name: _,
+            } => self.of_kinds.get(&Change::Objects {
+                cluster: cluster.clone(),
+                kind: kind.clone(),
+                namespace: Some(namespace.clone()),
+            }),
+            Change::Objects { .. } | Change::Cluster(_) => None,
+        };
+        let both = [self.concerned.get(change), of_kind].into_iter().flatten();
+        both.flatten().cloned().collect()
+    }
+
+    /// All of our objects that name anything.
+    pub fn all(&self) -> Vec<ObjectKey> {
+        self.names.keys().cloned().collect()
+    }
+
+    /// What has to be watched.
+    pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        self.wanted.keys()
+    }
+}
+
+impl Names {
+    fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+        let objects = self.objects.iter().map(|place| &place.wanted);
+        objects.chain(&self.kinds)
+    }
+
+    /// What may change about all this.
+    fn changes(&self) -> BTreeSet<Change> {
+        let objects = self.objects.iter().map(|place| Change::Object {
+            cluster: place.wanted.cluster.clone(),
+            kind: place.wanted.kind.clone(),
+            namespace: place.wanted.namespace.clone(),
+            name: place.name.clone(),
+        });
+        let kinds = self.wanted().flat_map(|wanted| {
+            let of_all_namespaces = Change::Objects {
+                cluster: wanted.cluster.clone(),
+                kind: wanted.kind.clone(),
+                namespace: None,
+            };
+            let cluster = Change::Cluster(wanted.cluster.clone());
+            [of_kind(wanted), of_all_namespaces, cluster]
+        });
+        objects.chain(kinds).collect()
+    }
+}
+
+/// What is told of all objects of a kind in a namespace.
+fn of_kind(wanted: &Wanted) -> Change {
+    Change::Objects {
+        cluster: wanted.cluster.clone(),
+        kind: wanted.kind.clone(),
+        namespace: Some(wanted.namespace.clone()),
+    }
+}
+
+fn insert(to: &mut HashMap<Change, HashSet<ObjectKey>>, change: Change, by: &ObjectKey) {
+    to.entry(change).or_default().insert(by.clone());
+}
+
+fn remove(from: &mut HashMap<Change, HashSet<ObjectKey>>, change: &Change, by: &ObjectKey) {
+    if let Some(concerned) = from.get_mut(change) {
+        concerned.remove(by);
+        if concerned.is_empty() {
+            from.remove(change);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sluice_clusters::{Cluster, Kind, Part};
+
+    use super::*;
+
+    fn key(name: &str) -> ObjectKey {
+        ObjectKey {
+            namespace: "shop".into(),
+            name: name.into(),
+        }
+    }
+
+    fn wanted(kind: &str, namespace: &str) -> Wanted {
+        Wanted {
+            from: "shop".to_owned(),
+            cluster: Cluster::Own,
+            kind: Kind {
+                group: "apps".to_owned(),
+                kind: kind.to_owned(),
+            },
+            namespace: namespace.to_owned(),
+            part: Part::Owned,
+        }
+    }
+
+    fn change(kind: &str, namespace: &str, name: &str) -> Change {
+        let of = wanted(kind, namespace);
+        Change::Object {
+            cluster: of.cluster,
+            kind: of.kind,
+            namespace: of.namespace,
+            name: name.to_owned(),
+        }
+    }
+
+    fn told(named: &Named, change: &Change) -> Vec<String> {
+        let keys = named.concerned(change).into_iter();
+        keys.map(|key| key.name.to_string()).collect()
+    }
+
+    #[test]
+    fn a_change_concerns_those_who_name_the_object_or_all_of_its_kind() {
+        let mut named = Named::default();
+        let web = Place {
+            wanted: wanted("Deployment", "shop"),
+            name: "web".to_owned(),
+        };
+        let one = Names {
+            objects: BTreeSet::from([web]),
+            kinds: BTreeSet::new(),
+        };
+        let both = Names {
+            kinds: BTreeSet::from([wanted("HorizontalPodAutoscaler", "shop")]),
+            ..one.clone()
+        };
+        assert!(named.name(&key("a"), both));
+        assert!(named.name(&key("b"), one.clone()));
+        assert!(!named.name(&key("b"), one));
+        assert_eq!(named.wanted().count(), 2);
+
+        assert_eq!(
+            told(&named, &change("Deployment", "shop", "web")),
+            ["a", "b"]
+        );
+        assert!(told(&named, &change("Deployment", "shop", "api")).is_empty());
+        assert!(told(&named, &change("Deployment", "else", "web")).is_empty());
+        let autoscaler = change("HorizontalPodAutoscaler", "shop", "any");
+        assert_eq!(told(&named, &autoscaler), ["a"]);
+        assert_eq!(told(&named, &Change::Cluster(Cluster::Own)), ["a", "b"]);
+
+        assert!(named.name(&key("a"), Names::default()));
+        assert!(told(&named, &autoscaler).is_empty());
+        assert_eq!(told(&named, &change("Deployment", "shop", "web")), ["b"]);
+        assert!(named.name(&key("b"), Names::default()));
+        assert_eq!((named.wanted().count(), named.all().len()), (0, 0));
+    }
+}
