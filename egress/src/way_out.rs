@@ -58,6 +58,19 @@ impl Egress {
         Self::guarded(Guard::new(rules, names, Some(endpoints)), Limits::default())
     }
 
+    /// The same with other limits: the turns of what goes this way are its own.
+    ///
+    /// # Errors
+    /// As [`Egress::new`].
+    pub fn limited(
+        rules: Rules,
+        endpoints: Endpoints,
+        limits: Limits,
+    ) -> Result<Self, EgressError> {
+        let (names, endpoints) = (Arc::new(SystemNames), Arc::new(endpoints));
+        Self::guarded(Guard::new(rules, names, Some(endpoints)), limits)
+    }
+
     /// A way out with other limits and another look-up of names.
     ///
     /// # Errors

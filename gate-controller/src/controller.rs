@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_clusters::{Fleet, Scope};
 use sluice_core::time::clock::Trust;
-use sluice_egress::{Egress, Endpoints, Rules};
+use sluice_egress::{Egress, Endpoints, Limits, Rules};
 use sluice_gatekeepers::Clients;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -66,6 +66,9 @@ use storage::Storage;
 /// How long what is under way at a shutdown may take in all. Kubernetes kills a pod after 30 seconds;
 /// the audit log gets its last lines before that.
 const UNDER_WAY: Duration = Duration::from_secs(20);
+
+/// The longest that a hook of a Rollout may take.
+const HOOK: Duration = Duration::from_secs(60);
 
 /// Where a pod finds the address of the API server.
 const API_SERVER: &str = "KUBERNETES_SERVICE_HOST";
@@ -187,7 +190,13 @@ pub async fn start(
         events.clone(),
         audit.clone(),
     );
-    let egress = egress(&settings, client.clone())?;
+    // A hook may take a minute, and hooks that do not answer delay nothing else.
+    let for_hooks = Limits {
+        time: HOOK,
+        ..Limits::default()
+    };
+    let hooks = egress(&settings, client.clone(), for_hooks)?;
+    let egress = egress(&settings, client.clone(), Limits::default())?;
     let storage = storage::listen(&settings).await?;
     let served = storage.as_ref().map(Storage::address);
     let artifacts = storage
@@ -196,7 +205,6 @@ pub async fn start(
     let fleet = || Fleet::new(client.clone(), scope(&settings), egress.clone());
     let (apps, workloads) = (Apps::new(fleet()), Workloads::new(fleet()));
     let forges = Forges::new(client.clone(), egress.clone(), Arc::clone(&counters));
-    let hooks = egress.clone();
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();
     let (until, leadership) = Leadership::new(Arc::clone(&jumps));
@@ -325,13 +333,13 @@ fn scope(settings: &Settings) -> Scope {
 ///
 /// # Errors
 /// The TLS library refuses its own defaults.
-fn egress(settings: &Settings, client: Client) -> anyhow::Result<Egress> {
+fn egress(settings: &Settings, client: Client, limits: Limits) -> anyhow::Result<Egress> {
     let rules = Rules {
         allow: settings.egress_allow.clone(),
         only: settings.egress_only.clone(),
         api_server: env::var(API_SERVER).into_iter().collect(),
     };
-    let egress = Egress::within(rules, Endpoints::new(client));
+    let egress = Egress::limited(rules, Endpoints::new(client), limits);
     egress.context("cannot set up the way out of the cluster")
 }
 

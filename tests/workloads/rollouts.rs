@@ -1,7 +1,14 @@
 //! Rollouts that the controller carries out on real workloads.
 
+use std::sync::Arc;
+
 use anyhow::{Context, Result, ensure};
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
 use kube::Api;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use sluice_crds::rollout::RollingState;
 use sluice_crds::{Rollout, RolloutStatus};
@@ -9,6 +16,7 @@ use sluice_tests::rights;
 use sluice_tests::stage::Stage;
 use sluice_tests::workloads::{Counts, Kind, Readiness, Workload, Workloads, world};
 use sluice_tests::{DEADLINE, Writes, poll};
+use tokio::net::TcpListener;
 
 /// Noon on a Friday.
 const NOW: &str = "2026-11-20T12:00:00Z";
@@ -269,6 +277,101 @@ async fn pods_that_never_become_ready_stop_a_rollout() -> Result<()> {
     Ok(())
 }
 
+/// What is out stays out: the claims on the workloads say what the status has said.
+#[tokio::test]
+async fn another_controller_goes_on_also_where_the_status_is_lost() -> Result<()> {
+    let play = Play::new("lost").await?;
+    let (old, new) = play.pair(6).await?;
+    play.gate("open").await?;
+    let first = play.stage.start().await?;
+    let mut plan = in_three();
+    plan["lastBatchToRollout"] = json!(0);
+    play.rollout(of_pair(&plan)).await?;
+    let held = play.until("it to wait for a person", is_blocked).await?;
+    let run = held.run.context("no run")?;
+    first.stop().await;
+    let lost = json!({"status": null});
+    play.rollouts().merge_status("web", lost).await?;
+    let before = new.pods().await?;
+    let _second = play.stage.start().await?;
+    play.until("it to wait again", is_blocked).await?;
+    assert_eq!(new.pods().await?, before);
+    old.has(Counts::all(5)).await?;
+    let plan = json!({"spec": {"rolloutPlan": {"lastBatchToRollout": 2}}});
+    play.rollouts().merge("web", plan).await?;
+    let done = play.succeeds().await?;
+    assert_eq!(done.run.context("no run")?.id, run.id);
+    new.has(Counts::all(6)).await?;
+    Ok(())
+}
+
+/// A server that answers with one status after another, and notes which calls have come.
+struct Hooks {
+    url: String,
+    calls: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+impl Hooks {
+    /// The last status is that of all further calls.
+    async fn answer(statuses: &'static [u16]) -> Result<Self> {
+        let calls = Arc::<Mutex<Vec<(String, Value)>>>::default();
+        let noted = Arc::clone(&calls);
+        let answer = async move |headers: HeaderMap, body: Bytes| {
+            let key = headers.get("idempotency-key");
+            let key = key.and_then(|key| key.to_str().ok()).unwrap_or_default();
+            let mut calls = noted.lock();
+            let status = statuses.get(calls.len()).or(statuses.last());
+            let body = serde_json::from_slice(&body).unwrap_or_default();
+            calls.push((key.to_owned(), body));
+            StatusCode::from_u16(status.copied().unwrap_or(500)).unwrap_or_default()
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let url = format!("http://{}/", listener.local_addr()?);
+        let router = Router::new().fallback(post(answer));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Ok(Self { url, calls })
+    }
+
+    fn calls(&self) -> Vec<(String, Value)> {
+        self.calls.lock().clone()
+    }
+}
+
+#[tokio::test]
+async fn a_hook_is_asked_again_and_its_no_stops_the_rollout() -> Result<()> {
+    let play = Play::new("hooks").await?;
+    let (old, new) = play.pair(4).await?;
+    play.gate("open").await?;
+    let hooks = Hooks::answer(&[503, 204, 403]).await?;
+    let _controller = play.stage.start_with_egress().await?;
+    let hook = |kind: &str| json!({"type": kind, "name": kind, "url": hooks.url});
+    let plan = json!({
+        "numBatches": 2,
+        "rolloutWebhooks": [hook("initialize-rollout"), hook("post-batch-rollout")],
+    });
+    play.rollout(of_pair(&plan)).await?;
+    let clock = play.stage.clock();
+    let status = play
+        .until("it to fail", |status| {
+            clock.step(play.stage.now() + jiff::SignedDuration::from_secs(1));
+            is(RollingState::RolloutFailed)(status)
+        })
+        .await?;
+    assert_eq!(status.outcome.context("no outcome")?.reason, "HookVetoed");
+    let calls = hooks.calls();
+    let phases: Vec<_> = calls.iter().map(|(_, body)| &body["phase"]).collect();
+    assert_eq!(phases, ["initializing", "initializing", "rollingInBatches"]);
+    assert!(
+        calls[0].0 == calls[1].0 && calls[1].0 != calls[2].0,
+        "{calls:?}"
+    );
+    assert_eq!(calls[0].1["name"], "web");
+    // What the batch has brought out serves, and nothing more.
+    new.has(Counts::all(2)).await?;
+    old.has(Counts::all(2)).await?;
+    Ok(())
+}
+
 /// A StatefulSet or CloneSet of four, armed, with a template that waits.
 async fn armed(play: &Play, kind: Kind) -> Result<Workload> {
     let strategy = match kind {
@@ -291,6 +394,39 @@ fn waiting() -> Counts {
         updated: 0,
         ..Counts::all(4)
     }
+}
+
+/// In a namespace that is deleted, the rights may go before the Rollout.
+#[tokio::test]
+async fn a_rollout_that_is_deleted_goes_also_where_its_account_may_nothing() -> Result<()> {
+    let play = Play::new("going").await?;
+    let web = armed(&play, Kind::StatefulSet).await?;
+    play.gate("open").await?;
+    let _controller = play.stage.start().await?;
+    play.rollout(json!({
+        "targetRef": {"kind": "StatefulSet", "name": "db"}, "revision": "2",
+        "rolloutPlan": {"numBatches": 2, "lastBatchToRollout": 0, "revertOnDelete": true},
+    }))
+    .await?;
+    play.until("it to wait for a person", is_blocked).await?;
+    let half = Counts {
+        updated: 2,
+        ..Counts::all(4)
+    };
+    web.has(half).await?;
+    let (client, namespace) = (play.stage.client(), play.stage.namespace());
+    let account = format!("system:serviceaccount:{namespace}:sluice-rollout");
+    rights::grant_rules(client, namespace, "rollout", &account, &[]).await?;
+    play.rollouts().remove("web").await?;
+    let clock = play.stage.clock();
+    poll(DEADLINE, "the Rollout to go", async || {
+        clock.step(play.stage.now() + jiff::SignedDuration::from_mins(1));
+        let found = play.rollouts().get_opt("web").await?;
+        ensure!(found.is_none(), "{}", json!(found.and_then(|it| it.status)));
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+    Ok(())
 }
 
 async fn in_place(kind: Kind) -> Result<()> {

@@ -16,6 +16,7 @@ use super::ending::Ending;
 use super::hold::Deadline;
 use super::signals::{Facts, Signal, Signals};
 use super::state::{Illegal, State};
+use crate::time::span::later;
 
 mod batches;
 mod ends;
@@ -195,7 +196,7 @@ fn presence(desk: &Desk<'_>, members: &[OfRun<'_>], look: &mut Look, only_target
         .iter()
         .filter_map(|(record, _)| super::given::Name::of(&record.r#ref));
     let unsure = names.into_iter().find(|name| desk.is_unsure(name));
-    if let Some(name) = unsure {
+    if let Some(name) = unsure.filter(|_| waits_for_news(desk)) {
         stale(&name, look);
     }
     let count = if only_target { 1 } else { members.len() };
@@ -215,10 +216,18 @@ fn presence(desk: &Desk<'_>, members: &[OfRun<'_>], look: &mut Look, only_target
 /// Whether an autoscaler has a workload has to be known before anything goes out. Where a run ends it does not
 /// keep it from its end.
 fn autoscalers(desk: &Desk<'_>, look: &mut Look) {
-    if desk.given.autoscalers.is_none() {
+    if desk.given.autoscalers.is_none() && waits_for_news(desk) {
         let message = "it is not known yet which autoscalers there are";
         look.say(Signal::Stale, Why::new("Stale", message));
     }
+}
+
+/// Whether what is not up to date is waited for. One that is deleted does not wait for ever: a right may have been
+/// taken away, and its namespace may have to go.
+fn waits_for_news(desk: &Desk<'_>) -> bool {
+    let since = desk.given.unsure_since;
+    let until = since.map(|since| later(since, desk.plan.deadline));
+    !desk.is_deleted() || until.is_none_or(|until| desk.at() < until)
 }
 
 fn stale(name: &super::given::Name, look: &mut Look) {

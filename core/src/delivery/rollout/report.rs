@@ -21,11 +21,12 @@ use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
 use super::transition::News;
-use crate::delivery::{act, current};
+use crate::delivery::act::{self, Act as _};
+use crate::delivery::current;
 use crate::revision::Revision;
 use crate::time::span::later;
 use crate::time::stamp::{time, whole_second};
-use crate::verdict::condition::{self, Wanted};
+use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
@@ -103,7 +104,12 @@ fn finish(
         .run
         .is_some()
         .then(|| format!("{done}/{}", desk.batches()));
-    let wanted = conditions::all(desk, &chain);
+    let mut wanted = conditions::all(desk, &chain);
+    let is_left = acts.iter().any(|act| act.writes().is_some());
+    if let Some(refused) = act::still_refused(&before.conditions, is_left) {
+        wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
+        wanted.extend(refused);
+    }
     let conditions = settle(wanted, before, object.metadata.generation, desk.at());
     let mut status = chain.draft.status.clone();
     status.conditions = conditions;
@@ -270,7 +276,10 @@ fn wakes(
         wakes.extend(status.deadline.as_ref().map(|at| at.0));
     }
     if chain.decides == Some(Signal::Stale) {
-        wakes.extend(desk.given.unsure_since.map(|since| later(since, PATIENCE)));
+        let since = desk.given.unsure_since;
+        wakes.extend(since.map(|since| later(since, PATIENCE)));
+        let goes = since.filter(|_| desk.is_deleted());
+        wakes.extend(goes.map(|since| later(since, desk.plan.deadline)));
     }
     if let Some(told) = told {
         let revision = told.decision.subject.revision.as_deref();

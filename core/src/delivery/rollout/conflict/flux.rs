@@ -4,7 +4,7 @@
 //! the Kustomization or HelmRelease says that the field is left alone. That Flux owns a field is not enough: it
 //! stays an owner of those that it ignores.
 
-use regex::Regex;
+use regex::RegexBuilder;
 use serde_json::Value;
 use sluice_crds::gated_source::ConsumerKind;
 
@@ -15,6 +15,12 @@ use crate::flux::users::labelled;
 
 /// With these values of its annotation, kustomize-controller does not change the object.
 const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
+
+/// Whoever may write a Kustomization writes its rules: how many of them are read, how long a pattern may be, in
+/// bytes, and how large when it is compiled. What is beyond ignores nothing.
+const MOST_RULES: usize = 100;
+const LONGEST: usize = 256;
+const LARGEST: usize = 64 << 10;
 
 /// The fields that Flux writes again. Of a source, only its replicas are written.
 pub(super) fn applies_again(
@@ -118,10 +124,10 @@ fn ignores(object: &Value, kind: ConsumerKind, name: &Name, field: &str) -> bool
     };
     let rules = object.pointer(rules).and_then(Value::as_array);
     let rules = rules.into_iter().flatten();
-    rules.into_iter().any(|rule| {
+    rules.into_iter().take(MOST_RULES).any(|rule| {
         let paths = rule["paths"].as_array().into_iter().flatten();
         let mut paths = paths.filter_map(Value::as_str);
-        is_about(&rule["target"], name) && paths.any(|path| covers(path, field))
+        paths.any(|path| covers(path, field)) && is_about(&rule["target"], name)
     })
 }
 
@@ -138,8 +144,12 @@ fn is_about(target: &Value, name: &Name) -> bool {
             .get(field)
             .and_then(Value::as_str)
             .unwrap_or_default();
-        let whole = || Regex::new(&format!("^(?:{pattern})$"));
-        pattern.is_empty() || whole().is_ok_and(|whole| whole.is_match(text))
+        let whole = || {
+            let whole = RegexBuilder::new(&format!("^(?:{pattern})$"));
+            whole.clone().size_limit(LARGEST).build()
+        };
+        let is_short = pattern.len() <= LONGEST;
+        pattern.is_empty() || (is_short && whole().is_ok_and(|whole| whole.is_match(text)))
     };
     let selects = |field: &str| target.get(field).is_some_and(|it| it != "");
     matches("kind", name.kind.as_str())

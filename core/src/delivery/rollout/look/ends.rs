@@ -3,7 +3,7 @@
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::Mode;
 
-use super::{Look, batches, course, presence};
+use super::{Look, Why, batches, course, presence, waits_for_news};
 use crate::delivery::rollout::conflict;
 use crate::delivery::rollout::desk::Desk;
 use crate::delivery::rollout::ending::{ending, releases};
@@ -21,6 +21,10 @@ pub(super) fn look(
     course(desk, status)?;
     let members = desk.of_run(run);
     presence(desk, &members, look, state == State::Finalising);
+    if state == State::Deleting && !waits_for_news(desk) {
+        let message = "what its workloads are is not known; they are left as they are";
+        look.say(Signal::Contested, Why::new("Unknown", message));
+    }
     let ending = ending(desk, status, run, &members);
     let here: Vec<_> = members
         .iter()

@@ -14,6 +14,7 @@ use sluice_core::verdict::condition::{READY, STALLED, Wanted};
 use sluice_crds::Rollout;
 
 use crate::act::reconcile::{Context, Outcome, status};
+use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::tell::counters::KindLabels;
 
@@ -121,6 +122,9 @@ pub(super) async fn refused(
     let kube::Error::Api(status) = &error else {
         return Err(error);
     };
+    if !failure::is_refusal(&error) {
+        return Err(error);
+    }
     let message = format!("the {what} cannot be read: {}", status.message);
     let say = |type_| Wanted::new(type_, type_ == STALLED, REASON, &message);
     let wanted = vec![say(READY), say(STALLED)];

@@ -14,6 +14,8 @@ use sluice_core::delivery::rollout::plan::Hook;
 use sluice_crds::rollout::Method as Verb;
 use sluice_egress::{Content, Credentials, Egress, Method, Once, Request, Schemes, Sent, secrets};
 
+use tokio::time::Instant;
+
 use crate::act::errands::{Errands, Standing, Term};
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
@@ -144,10 +146,11 @@ async fn send(
         Some(name) => Some(secrets::credentials(client, namespace, name, url).await?),
         None => None,
     };
-    let until = term
-        .may_act()
-        .ok_or("this replica does not lead any more, or there was no time left")?;
+    let leads = term.may_act();
+    leads.ok_or("this replica does not lead any more, or there was no time left")?;
     let time = Duration::try_from(*timeout).unwrap_or_default();
+    // The call ends with the errand, also when this replica no longer leads.
+    let until = Instant::now() + time;
     let body = payload.to_string();
     let content = Content {
         media_type: "application/json",

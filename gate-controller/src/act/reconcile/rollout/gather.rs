@@ -26,7 +26,7 @@ use super::account::{Account, Unread};
 use super::measured;
 use crate::act::reconcile::Context;
 use crate::cluster::failure;
-use crate::cluster::key::{ObjectKey, Work};
+use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen as Cached;
 use crate::observe::named::{Names, Place};
@@ -50,6 +50,15 @@ pub(super) fn names(context: &Context, key: &ObjectKey, object: &Rollout) -> Nam
         let object = object.as_ref();
         appliers(&Workload { kind, object })
     });
+    // Whoever writes a workload writes its labels.
+    let exists = |namespace: &str| {
+        let namespace = KeyRef {
+            namespace: "",
+            name: namespace,
+        };
+        context.world.namespaces.get(namespace).is_some()
+    };
+    let appliers = appliers.filter(|it| *it.namespace == *key.namespace || exists(&it.namespace));
     let appliers = appliers.map(|it| applied(key, &it));
     let workloads = workloads.iter().map(|name| place(key, name));
     Names {
@@ -102,13 +111,18 @@ pub(super) async fn gather(
     let appliers = applying(context, key, &workloads);
     let scaled = context.workloads.all(&autoscalers(key)).ok();
     let pods = match target(object, &workloads).filter(|_| needs_pods(object)) {
-        Some(target) => Some(pods(context, key, object, (target, now.at)).await?),
+        Some(target) => {
+            let pods = pods(context, key, object, (target, now.at)).await;
+            unless_going(object, pods.map(Some), None)?
+        }
         None => None,
     };
+    let former = former(context, key, object).await;
     let own = Work::own(Kind::Rollout, key.clone());
-    let unsure_since = context.workloads.unsure(key, is_unsure(&workloads), now.at);
+    let is_unsure = is_unsure(&workloads) || scaled.is_none();
+    let unsure_since = context.workloads.unsure(key, is_unsure, now.at);
     Ok(Given {
-        former: former(context, key, object).await?,
+        former: unless_going(object, former, Sight::Absent)?,
         arrived: context.calls.arrived(&own, now.at),
         measures: measures(context, key, object, now.at),
         others: others(context, key),
@@ -120,6 +134,16 @@ pub(super) async fn gather(
         unsure_since,
         now,
     })
+}
+
+/// What was read. A Rollout that is deleted goes also where its account may not read any more: in a namespace that is
+/// deleted, the rights may go first.
+fn unless_going<T>(object: &Rollout, read: Result<T, Unread>, without: T) -> Result<T, Unread> {
+    let is_going = object.metadata.deletion_timestamp.is_some();
+    match read {
+        Err(Unread { error, .. }) if is_going && failure::is_refusal(&error) => Ok(without),
+        read => read,
+    }
 }
 
 fn sight(seen: Seen) -> Sight {
