@@ -101,7 +101,7 @@ impl Crowd {
                 Spread::Many => vec![name(place)],
             };
             let url = self.url(&self.server, place);
-            self.clone.push(&url, &self.first, &strategies, true)?;
+            self.clone.begin(&url, &self.first, &strategies)?;
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Crowd {
     ) -> Result<Hydration> {
         let next = self.clone.hydrate(version, Some(last))?;
         let url = self.url(&self.server, 0);
-        self.clone.push(&url, &next, strategies, false)?;
+        self.clone.propose(&url, &next, strategies)?;
         Ok(next)
     }
 

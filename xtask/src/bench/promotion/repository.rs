@@ -69,24 +69,41 @@ impl Repository {
         Ok(Hydration { dry, hydrated })
     }
 
-    /// Pushes the dry branch, and the branches of these strategies: the environments where it begins, and
-    /// what is proposed for them.
-    pub(super) fn push(
+    /// Pushes the dry branch, and with what the environments of these strategies begin.
+    pub(super) fn begin(
         &self,
         url: &str,
         hydration: &Hydration,
         strategies: &[String],
-        begins: bool,
+    ) -> Result<()> {
+        let branches = strategies
+            .iter()
+            .flat_map(|strategy| ENVIRONMENTS.map(|environment| branch(strategy, environment)));
+        self.push(url, hydration, branches.flat_map(|it| [format!("{it}-next"), it]))
+    }
+
+    /// Pushes the dry branch, and what is proposed for the first environment of these strategies: a hydrator
+    /// writes the others later.
+    pub(super) fn propose(
+        &self,
+        url: &str,
+        hydration: &Hydration,
+        strategies: &[String],
+    ) -> Result<()> {
+        let [first, ..] = ENVIRONMENTS;
+        let branches = strategies.iter().map(|strategy| branch(strategy, first));
+        self.push(url, hydration, branches.map(|it| format!("{it}-next")))
+    }
+
+    fn push(
+        &self,
+        url: &str,
+        hydration: &Hydration,
+        branches: impl Iterator<Item = String>,
     ) -> Result<()> {
         let Hydration { dry, hydrated } = hydration;
         let mut refs = vec![format!("{dry}:refs/heads/{BRANCH}")];
-        for strategy in strategies {
-            for environment in ENVIRONMENTS {
-                let branch = format!("refs/heads/{strategy}/{environment}");
-                refs.push(format!("{hydrated}:{branch}-next"));
-                refs.extend(begins.then(|| format!("{hydrated}:{branch}")));
-            }
-        }
+        refs.extend(branches.map(|branch| format!("{hydrated}:refs/heads/{branch}")));
         let (name, token) = (&self.bot.name, &self.bot.token);
         let address = url.strip_prefix("https://").context("it is not https")?;
         let to = format!("https://{name}:{token}@{address}");
@@ -120,4 +137,9 @@ impl Repository {
         ensure!(output.status.success(), "git failed: {said}");
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
+}
+
+/// The branch of an environment of a strategy.
+fn branch(strategy: &str, environment: &str) -> String {
+    format!("{strategy}/{environment}")
 }
