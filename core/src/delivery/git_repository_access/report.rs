@@ -246,7 +246,8 @@ fn is_idle(
     now: Timestamp,
 ) -> bool {
     let is_told = before.observed_generation == generation && !before.conditions.is_empty();
-    let lasts = |since: Timestamp| after(since, IDLE, now) <= now;
+    // It may have begun a moment after the look did.
+    let lasts = |since: Timestamp| now.duration_since(since) >= IDLE;
     let since = known.idle_since;
     since.is_some_and(|since| !is_told || lasts(since))
 }

@@ -247,6 +247,8 @@ fn what_a_status_says_stands_for_a_minute_after_nobody_needs_it() {
     let mut scene = Scene::listed(0);
     scene.look(0);
     scene.known = Scene::idle_since(100).known;
+    // The look may have begun a moment before.
+    assert!(!scene.look(99).changed);
     let report = scene.look(100);
     assert!(!report.changed);
     assert_eq!(report.wake, Some(at(160)));
