@@ -6,7 +6,7 @@ use sluice_crds::{PullRequest, PullRequestStatus};
 use super::Given;
 use super::evidence::Sight;
 use super::report::is_requested;
-use super::tips::{Asker, Env};
+use super::tips::{Asker, Env, Tip};
 use crate::delivery::pull_request::is_throttled;
 use crate::text::words::instant_utc;
 
@@ -16,12 +16,19 @@ const LATE: SignedDuration = SignedDuration::from_mins(1);
 /// Whether a branch was not seen to have a merge that is made, and may get it. Otherwise the same is proposed
 /// once more: as after a revert, or after somebody has taken it away by a push by force.
 pub(super) fn is_awaited(asker: &Asker<'_>, env: &Env<'_>, status: &PullRequestStatus) -> bool {
-    let both = env.active.as_ref().zip(status.merged_sha.as_ref());
-    let has_it = both
-        .is_some_and(|(active, merged)| asker.contains(&active.sha, merged) == Sight::Known(true));
+    let active = env.active.as_ref();
+    let has_it = active.is_some_and(|active| has(asker, active, status));
     // It was listed long enough after the merge was seen.
     let is_lost = settles_at(status).is_some_and(|at| asker.listed_after(at));
     !has_it && !is_lost
+}
+
+/// Whether a branch that points there has what a pull request was merged as. It does not as long as it points to
+/// what that was merged onto.
+pub(super) fn has(asker: &Asker<'_>, active: &Tip, status: &PullRequestStatus) -> bool {
+    status.merged_onto.as_ref() != Some(&active.sha)
+        && (status.merged_sha.as_ref())
+            .is_some_and(|merged| asker.contains(&active.sha, merged) == Sight::Known(true))
 }
 
 fn settles_at(status: &PullRequestStatus) -> Option<Timestamp> {

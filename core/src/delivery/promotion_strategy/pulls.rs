@@ -421,8 +421,7 @@ pub(super) fn reverted(asker: &Asker<'_>, env: &Env<'_>, own: &[&Arc<PullRequest
         let Some(Change::Tree(tree)) = &it.spec.change else {
             return None;
         };
-        let merged = it.status.as_ref()?.merged_sha.as_ref()?;
-        let has_it = asker.contains(&active.sha, merged) == Sight::Known(true);
+        let has_it = merges::has(asker, active, it.status.as_ref()?);
         has_it.then(|| tree.of.clone())
     });
     trees.collect()

@@ -5,7 +5,7 @@
 //! stands at what the note says. Notes on anything else say nothing: fewer people look at them than at branches.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -20,6 +20,8 @@ pub(super) struct Asker<'g> {
     evidence: &'g dyn Evidence,
     wanted: RefCell<BTreeSet<Question>>,
     waits: Cell<bool>,
+    /// The commits that were read in this look.
+    read: RefCell<HashMap<String, Arc<Commit>>>,
 }
 
 impl<'g> Asker<'g> {
@@ -28,6 +30,7 @@ impl<'g> Asker<'g> {
             evidence,
             wanted: RefCell::default(),
             waits: Cell::new(false),
+            read: RefCell::default(),
         }
     }
 
@@ -63,21 +66,35 @@ impl<'g> Asker<'g> {
 
     pub(super) fn commit(&self, sha: &str) -> Sight<Arc<Commit>> {
         match self.ask(Question::Commit(sha.to_owned())) {
-            Sight::Known(Answer::Commit(commit)) => Sight::Known(commit),
+            Sight::Known(Answer::Commit(commit)) => {
+                let mut read = self.read.borrow_mut();
+                read.insert(sha.to_owned(), Arc::clone(&commit));
+                Sight::Known(commit)
+            }
             other => other.without_answer(),
         }
     }
 
-    /// Whether `commit` is `base` or an ancestor of it.
+    /// Whether `commit` is `base` or an ancestor of it. Nobody has to be asked about a commit that was
+    /// read and its parents.
     pub(super) fn contains(&self, base: &str, commit: &str) -> Sight<bool> {
-        if base == commit {
+        if base == commit || self.is_parent(commit, base) {
             return Sight::Known(true);
+        }
+        if self.is_parent(base, commit) {
+            return Sight::Known(false);
         }
         let (base, commit) = (base.to_owned(), commit.to_owned());
         match self.ask(Question::Contains { base, commit }) {
             Sight::Known(Answer::Contains(contains)) => Sight::Known(contains),
             other => other.without_answer(),
         }
+    }
+
+    fn is_parent(&self, parent: &str, of: &str) -> bool {
+        let read = self.read.borrow();
+        let mut parents = read.get(of).into_iter().flat_map(|it| &it.parents);
+        parents.any(|it| it == parent)
     }
 
     pub(super) fn statuses(&self, sha: &str) -> Sight<Arc<[super::evidence::ForgeStatus]>> {

@@ -79,7 +79,11 @@ impl Repository {
         let branches = strategies
             .iter()
             .flat_map(|strategy| ENVIRONMENTS.map(|environment| branch(strategy, environment)));
-        self.push(url, hydration, branches.flat_map(|it| [format!("{it}-next"), it]))
+        self.push(
+            url,
+            hydration,
+            branches.flat_map(|it| [format!("{it}-next"), it]),
+        )
     }
 
     /// Pushes the dry branch, and what is proposed for the first environment of these strategies: a hydrator

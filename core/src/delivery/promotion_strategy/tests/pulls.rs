@@ -41,6 +41,17 @@ fn what_was_merged_and_taken_away_by_force_is_merged_once_more() {
     assert_eq!(arrived, Some(Arrival::Promotion));
 }
 
+/// Forges count requests.
+#[test]
+fn a_forge_is_not_asked_what_the_commits_themselves_say() {
+    let mut play = Play::new();
+    play.all_healthy();
+    play.hydrate("v2");
+    play.settle();
+    assert_eq!(play.merges.len(), 1);
+    assert!(play.repository.compared_needlessly().is_empty());
+}
+
 /// A forge closes the pull request of a branch that is deleted.
 #[test]
 fn what_is_deleted_and_pushed_again_has_a_new_pull_request() {

@@ -286,6 +286,19 @@ impl Repository {
         self.learned.len()
     }
 
+    /// Two commits that the forge was asked to compare, although one was read, and names the other as its parent.
+    pub(super) fn compared_needlessly(&self) -> Vec<&Question> {
+        let names = |of: &String, parent: &String| {
+            self.learned.contains(&Question::Commit(of.clone()))
+                && self.parents(of).contains(parent)
+        };
+        let is_needless = |it: &&Question| match it {
+            Question::Contains { base, commit } => names(base, commit) || names(commit, base),
+            _ => false,
+        };
+        self.learned.iter().filter(is_needless).collect()
+    }
+
     pub(super) fn forget(&mut self) {
         self.learned.clear();
     }
