@@ -168,3 +168,80 @@ fn what_has_nothing_to_merge_is_joined_before_it_is_opened() {
     assert_eq!(scene.over(open_it(), empty()), None);
     assert_eq!(scene.wake(), Some(after(10)));
 }
+
+#[rstest]
+#[case::none(|_| None, None)]
+#[case::right(Some, Some(merge()))]
+#[case::another_key(|order| Some(Order { key: "x".into(), ..order }), None)]
+#[case::another_commit(|order| Some(Order { head_sha: OTHER.into(), ..order }), None)]
+#[case::another_object(|order| Some(Order { pull_request: "x".into(), ..order }), None)]
+#[case::too_late(|order| Some(Order { not_after: time(after(-1)), ..order }), None)]
+#[case::until_now(
+    |order| Some(Order { not_after: time(noon()), ..order }),
+    Some(Task::Merge { number: 7, commit: COMMIT.into(), method: None, hold_label: None, not_after: noon() })
+)]
+fn it_is_merged_by_an_order_for_its_commit_alone(
+    #[case] change: fn(Order) -> Option<Order>,
+    #[case] expected: Option<Task>,
+) {
+    let mut scene = Scene::opened();
+    scene.object.status.as_mut().unwrap().commit_status = Some(MergeGate::Success);
+    scene.recent.told = told(MergeGate::Success);
+    scene.owner = Some(Says {
+        order: change(order()),
+        ..says(MergeGate::Success).unwrap()
+    });
+    assert_eq!(scene.task(), expected);
+    // Somebody has pushed: nothing is merged.
+    scene.object.status.as_mut().unwrap().head_sha = Some(OTHER.to_owned());
+    assert_eq!(scene.task(), None);
+}
+
+#[test]
+fn the_commit_status_says_so_before_it_is_merged() {
+    let mut scene = Scene::opened();
+    scene.owner = Some(Says {
+        order: Some(order()),
+        ..says(MergeGate::Success).unwrap()
+    });
+    let shown = status_of(MergeGate::Success);
+    assert_eq!(scene.task(), Some(shown.clone()));
+    assert_eq!(scene.over(shown, Outcome::Done), Some(merge()));
+}
+
+#[rstest]
+#[case::not_ready(Word::NotYet, 5)]
+#[case::conflict(Word::Conflict, 60)]
+#[case::rule(Word::NotMergeable, 60)]
+fn a_merge_that_is_held_is_told_and_tried_again(#[case] word: Word, #[case] seconds: i64) {
+    let mut scene = Scene::opened();
+    scene.object.status.as_mut().unwrap().commit_status = Some(MergeGate::Success);
+    scene.recent.told = told(MergeGate::Success);
+    let ordered = |not_after| {
+        let not_after = time(not_after);
+        Some(Says {
+            order: Some(Order {
+                not_after,
+                ..order()
+            }),
+            ..says(MergeGate::Success).unwrap()
+        })
+    };
+    scene.owner = ordered(after(200));
+    let tried = scene.task().unwrap();
+    assert_eq!(scene.over(tried, Outcome::Held(failure(word))), None);
+    assert_eq!(scene.status().outcome.as_deref(), Some(word.as_str()));
+    assert_eq!(scene.status().attempts, None);
+    assert_eq!(scene.said(), json!(["Ready True Open"]));
+    assert_eq!(scene.wake(), Some(after(seconds)));
+    // It is said as long as nothing else is known.
+    scene.over(look_at(), open());
+    assert_eq!(scene.status().outcome.as_deref(), Some(word.as_str()));
+    scene.now = after(seconds);
+    assert!(matches!(scene.task(), Some(Task::Merge { .. })));
+    // It ends with the order.
+    scene.owner = ordered(after(-1));
+    assert!(!matches!(scene.task(), Some(Task::Merge { .. })));
+    scene.over(merge(), merged());
+    assert_eq!(scene.status().outcome, None);
+}
