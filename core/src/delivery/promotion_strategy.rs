@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | 1 | `tips`, `metadata` | what both branches of each environment have, and from which dry commit it is |
 //! | 2 | `arrival` | how an environment got what it has |
-//! | 3 | `graph`, `checks`, `child`, `pulls`, `merges`, `reverts` | which environments wait for which, what was found out, the pull requests, the way back |
+//! | 3 | `graph`, `checks`, `child`, `pulls`, `merges`, `reverts`, `seen` | which environments wait for which, what was found out, the pull requests, the way back |
 //! | 4 | `rules`, `sequence`, `upkeep` | everything that holds back what is proposed, in a fixed order |
 //! | 5 | `considered`, `fresh` | what the gates say of what nothing else holds back, and whether it is known well enough to order it |
 //! | 6 | `settled`, `conditions`, `dry`, `report` | the status, and what has to be done |
@@ -48,6 +48,7 @@ mod pulls;
 mod report;
 mod reverts;
 mod rules;
+mod seen;
 mod sequence;
 mod settled;
 mod spec;

@@ -44,8 +44,10 @@ pub(super) enum Event {
     Person(Place, Deed),
     /// Something is found out about what an environment has, or what is proposed for it.
     Check(Place, Of, Finding),
-    /// A gate opens or closes.
-    Gate(Place, bool),
+    /// The gate of an environment opens or closes.
+    Gate(Place, Stands),
+    /// The same of the gate that what it has needs to pass before others get it.
+    ActiveGate(Place, Stands),
     /// The forge answers no question from now on, or answers again.
     Forge(bool),
     /// Somebody suspends the strategy, or resumes it.
@@ -131,6 +133,15 @@ pub(super) enum Deed {
     Accept,
 }
 
+/// How a gate stands from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stands {
+    Closed,
+    Open,
+    /// It closes after so many seconds.
+    OpenFor(u8),
+}
+
 /// What something is found out about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Of {
@@ -143,9 +154,11 @@ pub(super) enum Of {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     Success,
+    /// It counts for half a minute.
+    Short,
     Failure,
     Pending,
-    /// A second one says that it is a success.
+    /// A second one says that it is a success. Of Flux: it is ready with what there was before.
     Impostor,
     /// Nothing is known any more.
     Gone,
@@ -174,7 +187,8 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         5 => (place(), made()).prop_map(|(place, made)| Event::Hydrate(place, made)),
         3 => (place(), deed()).prop_map(|(place, deed)| Event::Person(place, deed)),
         5 => (place(), of(), finding()).prop_map(|(place, of, found)| Event::Check(place, of, found)),
-        2 => (place(), prop::bool::weighted(0.6)).prop_map(|(place, open)| Event::Gate(place, open)),
+        2 => (place(), stands()).prop_map(|(place, stands)| Event::Gate(place, stands)),
+        2 => (place(), stands()).prop_map(|(place, stands)| Event::ActiveGate(place, stands)),
         1 => prop::bool::weighted(0.7).prop_map(Event::Forge),
         1 => prop::bool::weighted(0.3).prop_map(Event::Suspend),
         5 => (place(), 1..4_usize, prop::bool::weighted(0.2))
@@ -183,6 +197,14 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => pick().prop_map(Event::Fix),
         1 => Just(Event::Wipe),
         3 => any::<u8>().prop_map(Event::Pass),
+    ]
+}
+
+fn stands() -> impl Strategy<Value = Stands> {
+    prop_oneof![
+        2 => Just(Stands::Closed),
+        2 => Just(Stands::Open),
+        2 => (1..120_u8).prop_map(Stands::OpenFor),
     ]
 }
 
@@ -248,7 +270,8 @@ fn of() -> impl Strategy<Value = Of> {
 
 fn finding() -> impl Strategy<Value = Finding> {
     prop_oneof![
-        8 => Just(Finding::Success),
+        7 => Just(Finding::Success),
+        2 => Just(Finding::Short),
         1 => Just(Finding::Failure),
         1 => Just(Finding::Pending),
         1 => Just(Finding::Impostor),

@@ -1,7 +1,8 @@
 //! What has to hold, whatever happens. It is said here once more, in other words than in the code that is
 //! tested: what is known of the repository is looked up in it, and nothing is read from a status.
 //!
-//! - Nothing is ordered while a rule or a gate says no, as far as the leader could know.
+//! - Nothing is ordered while a rule or a gate says no, as far as the leader could know, nor for longer than
+//!   they let it pass.
 //! - The controller merges by an order that was accepted, before its end, and each commit once, unless
 //!   somebody has forced it away.
 //! - What it merges has the files that were ordered, unless somebody has pushed in between.
@@ -15,12 +16,12 @@ use sluice_core::delivery::pull_request::Telling;
 use sluice_crds::commit_status::{KEY_LABELS, Phase};
 use sluice_crds::pipeline::{MergeGate, Order};
 use sluice_crds::pull_request::{Change, PullRequestState};
-use sluice_crds::{PromotionStrategyStatus, PullRequest};
+use sluice_crds::{CommitStatus, PromotionStrategyStatus, PullRequest};
 
 use crate::forge::Pull;
 use crate::git::{dry, joined, noted};
 use crate::repository::Repository;
-use crate::world::setup::{HEALTH, LINT, NAMES};
+use crate::world::setup::{HEALTH, LINT, NAMES, Opening};
 use crate::world::{Discipline, Leader, World};
 
 /// What the laws are held against.
@@ -35,6 +36,8 @@ pub(super) struct Ledger {
     taken: Vec<Taken>,
     /// Files that nobody has proposed and nobody has accepted.
     strange: BTreeSet<String>,
+    /// How many orders hold for less than a minute.
+    short: usize,
 }
 
 /// An order of an accepted status.
@@ -66,6 +69,8 @@ pub(crate) struct Reached {
     pub(crate) reverts: usize,
     /// How often somebody has pushed or mixed what nobody has proposed.
     pub(crate) strange: usize,
+    /// How many orders have ended early, as a gate or a check does.
+    pub(crate) short: usize,
 }
 
 impl Add for Reached {
@@ -77,6 +82,7 @@ impl Add for Reached {
             last: self.last + more.last,
             reverts: self.reverts + more.reverts,
             strange: self.strange + more.strange,
+            short: self.short + more.short,
         }
     }
 }
@@ -96,6 +102,7 @@ impl World {
             last: merged.iter().filter(is_last).count(),
             reverts: taken.len(),
             strange: strange.len(),
+            short: self.ledger.short,
         }
     }
 
@@ -136,6 +143,8 @@ impl World {
                 return Err(format!("ordered for {branch}, although {why}: {order:?}"));
             }
             let base = self.leaders[leader].known.head(branch);
+            let lasts = order.not_after.0.duration_since(self.now).as_secs();
+            self.ledger.short += usize::from(lasts < 60);
             self.ledger.ordered.push(Ordered {
                 branch: branch.clone(),
                 head: order.head_sha.clone(),
@@ -286,7 +295,7 @@ impl View<'_> {
             _ => {
                 let is_held = status.draft || status.labels.iter().any(|it| it == "sluice/hold");
                 laws.push((!is_held && !status.conflict, "somebody holds it back"));
-                laws.extend(self.laws(place, head));
+                laws.extend(self.laws(place, head, order.not_after.0));
             }
         }
         let broken = laws.into_iter().find(|(holds, _)| !holds);
@@ -312,9 +321,10 @@ impl View<'_> {
         ]
     }
 
-    /// What has to hold for a promotion of what is proposed.
-    fn laws(&self, place: usize, head: &str) -> Vec<(bool, &'static str)> {
-        let (setup, cache) = (self.world.setup, &self.leader.cache);
+    /// What has to hold for a promotion of what is proposed, up to the end of the order.
+    fn laws(&self, place: usize, head: &str, end: Timestamp) -> Vec<(bool, &'static str)> {
+        let (setup, cache, now) = (self.world.setup, &self.leader.cache, self.world.now);
+        let is_open = |gate: Opening| gate.end(now).is_some_and(|closes| end <= closes);
         let proposed = self.leader.known.head(&format!("{}-next", NAMES[place]));
         let Some(new) = dry(self.git(), head) else {
             return vec![(false, "it is not said what it was made of")];
@@ -334,7 +344,7 @@ impl View<'_> {
                 proposed.as_deref() == Some(head),
                 "something else is proposed",
             ),
-            (cache.gates[place], "the gate is closed"),
+            (is_open(cache.gates[place]), "the gate is closed"),
             (is_automatic, "people merge there"),
             (
                 self.git().contains(&trunk, &new),
@@ -359,10 +369,21 @@ impl View<'_> {
             (
                 self.proving(place, &new)
                     .iter()
-                    .all(|it| self.is_healthy(*it)),
+                    .all(|it| self.is_healthy(*it, end)),
                 "an environment before is not healthy",
             ),
-            (!setup.lints || self.is_linted(head), "it is not checked"),
+            (
+                !setup.proves
+                    || self
+                        .proving(place, &new)
+                        .iter()
+                        .all(|it| is_open(cache.active_gates[*it])),
+                "the gate of an environment before is closed",
+            ),
+            (
+                !setup.lints || self.is_linted(head, end),
+                "it is not checked",
+            ),
             (!self.is_held(place, &new), "it was taken back"),
         ]
     }
@@ -414,25 +435,34 @@ impl View<'_> {
         more.chain(directly.copied()).collect()
     }
 
-    /// Whether exactly one says that it is a success.
-    fn passes(&self, sha: &str, key: &str) -> Option<bool> {
+    /// Whether exactly one says up to the end that it is a success.
+    fn passes(&self, sha: &str, key: &str, end: Timestamp) -> Option<bool> {
         let all = self.leader.cache.checks.values().filter(|it| {
             let mut labels = it.metadata.labels.iter().flatten();
             it.spec.sha == sha
                 && labels.any(|(label, is)| KEY_LABELS.contains(&label.as_str()) && is == key)
         });
-        let phases: Vec<_> = all.map(|it| it.spec.phase).collect();
-        (!phases.is_empty()).then(|| phases == [Phase::Success])
+        let counts = |it: &CommitStatus| {
+            let expires = it.spec.expires_at.as_ref().map(|at| at.0);
+            let is_counted = expires.is_none_or(|at| end <= at && self.world.now < at);
+            it.spec.phase == Phase::Success && is_counted
+        };
+        let counted: Vec<_> = all.map(|it| counts(it)).collect();
+        (!counted.is_empty()).then(|| counted == [true])
     }
 
-    fn is_healthy(&self, place: usize) -> bool {
-        self.passes(&self.active(place), HEALTH) == Some(true)
+    fn is_healthy(&self, place: usize, end: Timestamp) -> bool {
+        let active = self.active(place);
+        match self.world.setup.flux {
+            true => self.leader.cache.kustomizations[place].proves(&active),
+            false => self.passes(&active, HEALTH, end) == Some(true),
+        }
     }
 
     /// A commit that only joins histories is as good as the one with its files.
-    fn is_linted(&self, head: &str) -> bool {
-        let same = || self.passes(joined(self.git(), head)?, LINT);
-        self.passes(head, LINT).or_else(same) == Some(true)
+    fn is_linted(&self, head: &str, end: Timestamp) -> bool {
+        let same = || self.passes(joined(self.git(), head)?, LINT, end);
+        self.passes(head, LINT, end).or_else(same) == Some(true)
     }
 
     /// Whether it was taken back, and is not fixed.

@@ -49,13 +49,17 @@ const TRIES: u32 = 20 * CASES;
 const SHRINKING: u32 = 60_000;
 
 fn setups() -> impl Strategy<Value = Setup> {
-    any::<[bool; 5]>().prop_map(|[squashes, by_hand, side_by_side, lints, wipes]| Setup {
-        squashes,
-        by_hand,
-        side_by_side,
-        lints,
-        wipes,
-    })
+    any::<[bool; 7]>().prop_map(
+        |[squashes, by_hand, side_by_side, lints, wipes, proves, flux]| Setup {
+            squashes,
+            by_hand,
+            side_by_side,
+            lints,
+            wipes,
+            proves,
+            flux,
+        },
+    )
 }
 
 /// Half of them begin with two commits that arrive everywhere, so that there is something to go back to.
@@ -99,11 +103,14 @@ fn whatever_happens_the_laws_hold_and_everything_arrives() {
         last,
         reverts,
         strange,
+        short,
     } = all.get();
     match outcome {
         // They are about something.
         Ok(()) => assert!(
-            [merges, last, reverts, strange].iter().all(|it| *it > 0),
+            [merges, last, reverts, strange, short]
+                .iter()
+                .all(|it| *it > 0),
             "{:?}",
             all.get()
         ),

@@ -14,7 +14,7 @@ use crate::git::Known;
 use crate::laws::Ledger;
 use crate::repository::Repository;
 pub(super) use setup::{Discipline, Setup};
-use setup::{NAMES, start, strategy};
+use setup::{Kustomization, NAMES, Opening, start, strategy};
 
 mod arriving;
 mod leaders;
@@ -28,7 +28,9 @@ pub(super) struct Objects {
     pub(super) pull_requests: BTreeMap<String, Arc<PullRequest>>,
     pub(super) checks: BTreeMap<String, Arc<CommitStatus>>,
     pub(super) reverts: Vec<Arc<RevertCommit>>,
-    pub(super) gates: [bool; 3],
+    pub(super) gates: [Opening; 3],
+    pub(super) active_gates: [Opening; 3],
+    pub(super) kustomizations: [Kustomization; 3],
 }
 
 /// A process that leads, or believes so.
@@ -90,7 +92,9 @@ impl World {
             pull_requests: BTreeMap::new(),
             checks: BTreeMap::new(),
             reverts: Vec::new(),
-            gates: [true; 3],
+            gates: [Opening::Open; 3],
+            active_gates: [Opening::Open; 3],
+            kustomizations: Default::default(),
         };
         let leader = Leader {
             cache: api.clone(),
@@ -150,7 +154,10 @@ impl World {
             Event::Rewind(back) => self.rewind(back),
             Event::Hydrate(place, made) => self.hydrate(place, made),
             Event::Check(place, of, finding) => self.check(place, of, finding),
-            Event::Gate(place, is_open) => self.api.gates[place] = is_open,
+            Event::Gate(place, stands) => self.api.gates[place] = Opening::of(stands, self.now),
+            Event::ActiveGate(place, stands) => {
+                self.api.active_gates[place] = Opening::of(stands, self.now);
+            }
             Event::Forge(answers) => self.forge.is_down = !answers,
             Event::Suspend(suspend) => self.respecify(|it| it.spec.suspend = suspend),
             Event::Revert(place, to, by_hand) => self.revert(place, to, by_hand),

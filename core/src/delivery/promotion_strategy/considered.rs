@@ -1,24 +1,22 @@
 //! Step 5: what the gates are asked, and what they say.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use jiff::Timestamp;
-use sluice_crds::PullRequest;
 use sluice_crds::pipeline::{MergeGate, MergeMethod};
 use sluice_crds::promotion_strategy::{CheckOf, EnvironmentStatus, Wait};
 use sluice_crds::revert_commit::RevertMerge;
 
-use super::arrival::{self, Traces};
 use super::checks::{self, About};
 use super::evidence::{Question as Fact, Sight};
 use super::graph::Graph;
 use super::merges;
 use super::pulls;
 use super::reverts::{self, Current};
-use super::rules::{self, At, Seen};
-use super::tips::{Asker, Env, Tip, environments};
-use super::{Access, Given, KIND, child, fresh, subject};
+use super::rules::{self, At};
+use super::seen::{Seen, own, see};
+use super::tips::{Asker, environments};
+use super::{Access, Given, fresh, subject};
 use crate::delivery::{asked, order};
 use crate::revision::Revision;
 use crate::text::refusal::Refusals;
@@ -97,6 +95,8 @@ pub(super) struct Merge {
     pub(super) revert: Option<String>,
     /// What keeps the forge from merging it so far.
     pub(super) refused: Option<merges::Refusal>,
+    /// When a check or a gate of an environment before it may end that lets it pass now.
+    pub(super) until: Option<Timestamp>,
 }
 
 impl Considered {
@@ -232,10 +232,13 @@ fn going_on(
             None,
         ),
     };
+    let first = asked.len();
     if let Some(at) = at.filter(|_| waits.is_empty()) {
         waits.extend(active_gates(at, asked));
     }
-    let merge = at.and_then(merge);
+    let passes = asked.iter().skip(first).filter_map(|pass| pass.until);
+    let until = at.and_then(At::checks_end).into_iter().chain(passes).min();
+    let merge = at.and_then(|at| merge(at, until));
     let is_reading = !waits.is_empty() && waits.iter().all(|it| it.reason == "ForgePending");
     // While the repository is being read, an order stands only as long as its gates are open.
     if waits.is_empty() || (is_reading && lets_merge(seen)) {
@@ -261,6 +264,7 @@ fn going_back(
     let object = seen.pull.object.filter(|_| waits.is_empty());
     let commit = object.and_then(|object| object.status.as_ref()?.commit_sha.clone());
     let merges = current.merges(environment);
+    let mut until = None;
     if let (Some(commit), RevertMerge::AfterChecks) = (&commit, merges) {
         let about = About {
             sha: commit,
@@ -270,6 +274,7 @@ fn going_back(
         };
         let checks = checks::of(given, asker, environment, CheckOf::Proposed, about);
         waits.extend(rules::first_failing(&checks, "the revert"));
+        until = checks.iter().filter_map(|check| check.next).min();
     }
     let merge = object.zip(commit).filter(|_| waits.is_empty());
     let merge = merge.and_then(|(object, head)| {
@@ -281,6 +286,7 @@ fn going_back(
             is_auto: merges != RevertMerge::Manual,
             revert: Some(current.name().to_owned()),
             refused: merges::refused(given, object),
+            until,
         })
     });
     asked.extend(merge.as_ref().and_then(|merge| promote(given, seen, merge)));
@@ -306,107 +312,6 @@ fn takes_back(seen: &Seen<'_>, plan: &Plan, asked: &[Asked]) -> bool {
 fn lets_merge(seen: &Seen<'_>) -> bool {
     let before = seen.env.record;
     before.is_some_and(|it| it.order.is_some() || it.gate == Some(MergeGate::Success))
-}
-
-/// The PullRequests that this strategy has made.
-pub(super) fn own(given: &Given) -> Vec<&Arc<PullRequest>> {
-    let metadata = &given.object.metadata;
-    let all = given.pull_requests.iter().filter(|it| {
-        let about = &it.spec.about;
-        about.kind == KIND
-            && Some(&about.name) == metadata.name.as_ref()
-            && it.metadata.namespace == metadata.namespace
-            && it.metadata.deletion_timestamp.is_none()
-            && child::is_whole(it)
-    });
-    all.collect()
-}
-
-fn see<'g>(
-    given: &'g Given,
-    asker: &Asker<'_>,
-    own: &[&'g Arc<PullRequest>],
-    env: Env<'g>,
-    is_quiet: bool,
-) -> Seen<'g> {
-    let candidates = reverts::candidates(given, asker, &env);
-    let reverting = reverts::current(given, &env, &candidates);
-    let pull = pulls::of(given, asker, &env, own, reverting.as_ref());
-    let mut trees = reverts::trees(&candidates);
-    trees.extend(pulls::reverted(asker, &env, own));
-    let traces = Traces {
-        object: &given.object,
-        asker,
-        pull_requests: pulls::newest_first(own, env.branch())
-            .into_iter()
-            .map(Arc::as_ref)
-            .collect(),
-        reverts: &trees,
-        are_reverts_known: reverts::are_known(&candidates)
-            && matches!(
-                reverts::written(asker, &env),
-                Sight::Known(_) | Sight::Absent
-            ),
-        now: given.now.at,
-    };
-    let arrived = arrival::arrived(&env, &traces);
-    let held = reverts::held(
-        (given, asker),
-        &env,
-        &candidates,
-        reverting.as_ref(),
-        arrived.as_ref(),
-    );
-    let current = reverting.as_ref().map(|current| (current, &pull));
-    let statuses = reverts::statuses(given, &candidates, &held, current);
-    let is_proposed = env.proposes != Sight::Known(false);
-    let proposed = env.proposed.as_ref().filter(|_| is_proposed);
-    Seen {
-        arrived,
-        active_checks: checked(
-            given,
-            asker,
-            &env,
-            CheckOf::Active,
-            env.active.as_ref(),
-            is_quiet,
-        ),
-        proposed_checks: checked(given, asker, &env, CheckOf::Proposed, proposed, is_quiet),
-        pull,
-        held,
-        reverting,
-        reverts: statuses,
-        env,
-    }
-}
-
-/// What the checks of an environment say of a tip.
-fn checked(
-    given: &Given,
-    asker: &Asker<'_>,
-    env: &Env<'_>,
-    of: CheckOf,
-    tip: Option<&Tip>,
-    is_quiet: bool,
-) -> Vec<checks::Check> {
-    let Some(tip) = tip else {
-        return Vec::new();
-    };
-    let before = env.record.and_then(|record| match of {
-        CheckOf::Active => record.active.as_ref(),
-        CheckOf::Proposed => record.proposed.as_ref(),
-    });
-    let before = before.filter(|before| before.hydrated_sha == tip.sha);
-    let recorded = env.record.filter(|_| is_quiet && before.is_some());
-    let recorded = recorded.map_or(&[][..], |it| &it.checks).iter();
-    let recorded: Vec<_> = recorded.filter(|it| it.of == of).cloned().collect();
-    let about = About {
-        sha: &tip.sha,
-        since: before.map(|before| before.since.0),
-        same: tip.joined.as_deref(),
-        recorded: &recorded,
-    };
-    checks::of(given, asker, env.spec, of, about)
 }
 
 /// What is asked of gates: a branch at a commit, as Flux writes it.
@@ -454,7 +359,7 @@ fn unaskable(branch: &str) -> Wait {
     rules::wait("GateClosed", message)
 }
 
-fn merge(at: &At<'_, '_>) -> Option<Merge> {
+fn merge(at: &At<'_, '_>, until: Option<Timestamp>) -> Option<Merge> {
     let object = at.me.pull.object?;
     Some(Merge {
         pull_request: object.metadata.name.clone()?,
@@ -464,6 +369,7 @@ fn merge(at: &At<'_, '_>) -> Option<Merge> {
         is_auto: at.me.env.spec.auto_merge,
         revert: None,
         refused: merges::refused(at.given, object),
+        until,
     })
 }
 
@@ -478,6 +384,7 @@ fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
     };
     let subject = subject(&given.object, branch, what, Some(revision.as_str()));
     let (decision, until) = asked::decide(Some(gates), subject, &revision, given.now);
+    let until = [until, merge.until].into_iter().flatten().min();
     let before = seen.env.record;
     let takes_effect = decision.allowed
         && match merge.is_auto {

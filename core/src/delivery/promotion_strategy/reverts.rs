@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use sluice_crds::RevertCommit;
-use sluice_crds::promotion_strategy::{Arrival, Environment, Held, RevertStatus, Wait};
-use sluice_crds::pull_request::{PullRequestState, Tree};
-use sluice_crds::revert_commit::{RevertMerge, RevertPhase};
+use sluice_crds::promotion_strategy::{Arrival, Environment, Held, Wait};
+use sluice_crds::pull_request::Tree;
+use sluice_crds::revert_commit::RevertMerge;
 
 use super::arrival::Arrived;
 use super::checks::short;
@@ -22,10 +22,17 @@ use super::{Given, words};
 use crate::delivery::revert_commit;
 use crate::text::words::clean;
 
+mod told;
+
+pub(super) use told::statuses;
+
 /// The trailers of a commit that brings an environment back: the RevertCommit, and the dry commit that it
 /// takes back.
 const REVERT: &str = "Sluice-Revert: ";
 const HELD: &str = "Sluice-Held: ";
+
+/// How many are told of.
+const MOST: usize = 8;
 
 /// Where a RevertCommit leads.
 #[derive(Clone, Debug)]
@@ -370,130 +377,7 @@ impl Candidate<'_> {
     fn name(&self) -> &str {
         self.object.metadata.name.as_deref().unwrap_or_default()
     }
-
-    /// How far it is.
-    fn status(
-        &self,
-        given: &Given,
-        held: &[Held],
-        current: Option<(&Current<'_>, &Pull<'_>)>,
-    ) -> RevertStatus {
-        let said = |phase, reason: &str, message: String| RevertStatus {
-            name: self.name().to_owned(),
-            generation: self.object.metadata.generation,
-            phase,
-            reason: reason.to_owned(),
-            message: clean(&message, words::LONGEST),
-            pull_request: None,
-            url: None,
-        };
-        let branch = &self.object.spec.active_branch;
-        if let Some((_, pull)) = current.filter(|(it, _)| it.name() == self.name()) {
-            return self.under_way(pull, said);
-        }
-        if !self.is_due {
-            let is_merged = held.iter().any(|it| it.revert_commit == self.name());
-            return match is_merged {
-                true => said(
-                    RevertPhase::Merged,
-                    "Merged",
-                    format!("{branch} is back, and what was taken back is held"),
-                ),
-                false => said(
-                    RevertPhase::Superseded,
-                    "Superseded",
-                    format!(
-                        "{branch} does not have {} any more",
-                        short(&self.object.spec.from)
-                    ),
-                ),
-            };
-        }
-        match &self.destination {
-            _ if !given.reverts_verified => {
-                let message = "nobody verifies who brings something back; install the admission policies of \
-                               the chart, or run the controller with --trust-unverified-identity";
-                said(RevertPhase::Stalled, "Unverified", message.to_owned())
-            }
-            _ if given.object.spec.suspend => said(
-                RevertPhase::Pending,
-                "Suspended",
-                "the PromotionStrategy is suspended".to_owned(),
-            ),
-            Destination::Unknown(reason, why) => said(RevertPhase::Stalled, reason, why.clone()),
-            Destination::Reading => said(
-                RevertPhase::Pending,
-                "ForgePending",
-                "the repository is being read".to_owned(),
-            ),
-            Destination::Known(_) if current.is_some() => said(
-                RevertPhase::Pending,
-                "AnotherIsUnderWay",
-                format!("{branch} is being brought back by another one"),
-            ),
-            Destination::Known(_) => said(
-                RevertPhase::Done,
-                "AlreadyThere",
-                format!("{branch} has those files already"),
-            ),
-        }
-    }
-
-    fn under_way(
-        &self,
-        pull: &Pull<'_>,
-        said: impl Fn(RevertPhase, &str, String) -> RevertStatus,
-    ) -> RevertStatus {
-        let record = pull.record.as_ref();
-        let is_open = record.and_then(|it| it.state) == Some(PullRequestState::Open);
-        let status = match &pull.standing {
-            Standing::ClosedByPerson => {
-                let message = "a person has closed its pull request; delete the RevertCommit, and create \
-                               another one if it is still wanted";
-                said(RevertPhase::Stalled, "ClosedByPerson", message.to_owned())
-            }
-            Standing::Failing(word, why) => said(
-                RevertPhase::Pending,
-                "PullRequestFailed",
-                format!("{word}: {why}"),
-            ),
-            Standing::Throttled(why, _) => {
-                said(RevertPhase::Pending, "ForgeThrottled", why.clone())
-            }
-            _ if is_open => said(
-                RevertPhase::Open,
-                "Open",
-                "its pull request is open".to_owned(),
-            ),
-            _ => said(
-                RevertPhase::Pending,
-                "Opening",
-                "its pull request is being opened".to_owned(),
-            ),
-        };
-        RevertStatus {
-            pull_request: record.map(|it| it.name.clone()),
-            url: record.and_then(|it| it.url.clone()),
-            ..status
-        }
-    }
 }
-
-/// How far each of them is.
-pub(super) fn statuses(
-    given: &Given,
-    candidates: &[Candidate<'_>],
-    held: &[Held],
-    current: Option<(&Current<'_>, &Pull<'_>)>,
-) -> Vec<RevertStatus> {
-    let all = candidates.iter().rev().take(MOST);
-    let mut all: Vec<_> = all.map(|it| it.status(given, held, current)).collect();
-    all.reverse();
-    all
-}
-
-/// How many are told of.
-const MOST: usize = 8;
 
 /// What keeps a revert from being merged, other than gates and people.
 pub(super) fn waits(pull: &Pull<'_>) -> Option<Wait> {

@@ -21,43 +21,20 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::PullRequestStatus;
-use sluice_crds::promotion_strategy::{Arrival, ForeignCommits, Held, Join, RevertStatus, Wait};
+use sluice_crds::promotion_strategy::{Held, Join, Wait};
 
-use super::arrival::Arrived;
 use super::checks::{Check, short};
 use super::evidence::{Heads, Sight};
 use super::graph::Graph;
 use super::merges;
-use super::pulls::{self, Pull, Standing};
-use super::reverts::Current;
+use super::pulls::{self, Standing};
+use super::seen::Seen;
 use super::sequence::{forwards, in_order};
 use super::tips::{Asker, Dry, Env, Tip};
 use super::{Access, Given, upkeep, words};
 use crate::text::words::clean;
 use crate::time::clock::Trust;
 use crate::time::stamp::time;
-
-/// An environment with everything that was seen of it.
-pub(super) struct Seen<'g> {
-    pub(super) env: Env<'g>,
-    /// None: it is not known yet, or its branch is not there.
-    pub(super) arrived: Option<Arrived>,
-    pub(super) active_checks: Vec<Check>,
-    pub(super) proposed_checks: Vec<Check>,
-    pub(super) pull: Pull<'g>,
-    pub(super) held: Vec<Held>,
-    /// The RevertCommit that is bringing it back now.
-    pub(super) reverting: Option<Current<'g>>,
-    /// How far each of its RevertCommits is.
-    pub(super) reverts: Vec<RevertStatus>,
-}
-
-impl Seen<'_> {
-    pub(super) fn is_foreign(&self) -> bool {
-        let by = self.arrived.as_ref().map(|it| it.by);
-        by == Some(Arrival::Foreign) && self.env.spec.foreign_commits == ForeignCommits::Hold
-    }
-}
 
 /// What a rule is asked about.
 pub(super) struct At<'a, 'g> {
@@ -301,6 +278,15 @@ fn pull_request(at: &At<'_, '_>) -> Option<Wait> {
 impl<'g> At<'_, 'g> {
     fn branch(&self) -> &str {
         self.me.env.branch()
+    }
+
+    /// When the first of the checks ends by which it may be merged.
+    pub(super) fn checks_end(&self) -> Option<Timestamp> {
+        let before = self.proving().into_iter();
+        let before = before.filter_map(|place| self.all.get(place));
+        let checks = before.flat_map(|earlier| &earlier.active_checks);
+        let checks = checks.chain(&self.me.proposed_checks);
+        checks.filter_map(|check| check.next).min()
     }
 
     /// The commit that fixes what was taken back.

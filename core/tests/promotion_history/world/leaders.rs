@@ -9,10 +9,11 @@ use sluice_core::delivery::promotion_strategy::{
     Access, Act, Given, Surroundings, check, consider, report,
 };
 use sluice_core::delivery::pull_request::{self, Errand, Failure, Outcome, Says, Task, Word};
+use sluice_crds::pipeline::Order;
 use sluice_crds::{Decision, PromotionStrategyStatus, PullRequest, PullRequestStatus};
 
-use super::setup::{GATES, NAMES};
-use super::{Discipline, World};
+use super::setup::{NAMES, NO_GATES, Opening};
+use super::{Discipline, Objects, World};
 use crate::events::{Fault, Finding, News, Of, Reply};
 
 impl World {
@@ -101,12 +102,21 @@ impl World {
 
     fn given(&self, leader: usize) -> Given {
         let it = &self.leaders[leader];
-        let surroundings = it.cache.gates.iter().map(|is_open| Surroundings {
-            gates: GATES[usize::from(*is_open)].clone(),
-            active_gates: None,
-            revert_gates: GATES[2].clone(),
+        let Objects {
+            gates,
+            active_gates,
+            kustomizations,
+            ..
+        } = &it.cache;
+        let of_active = |gate: Opening| self.setup.proves.then(|| gate.gathered(self.now));
+        let gates = gates.iter().zip(active_gates);
+        let surroundings = gates.map(|(gate, active)| Surroundings {
+            gates: gate.gathered(self.now),
+            active_gates: of_active(*active),
+            revert_gates: NO_GATES.clone(),
             owned_by: None,
         });
+        let kustomizations = kustomizations.iter().zip(NAMES);
         Given {
             object: Arc::clone(&it.cache.strategy),
             checked: check(&it.cache.strategy),
@@ -118,7 +128,7 @@ impl World {
             reverts: it.cache.reverts.clone(),
             reverts_verified: true,
             dry_errand: commit_status::report::Errand::None,
-            kustomizations: Default::default(),
+            kustomizations: kustomizations.map(|(it, branch)| it.seen(branch)).collect(),
             now: Now::given(self.now),
         }
     }
@@ -375,8 +385,12 @@ impl World {
                 commit, not_after, ..
             } => {
                 let order = says().and_then(|says| says.order);
-                let is_it = |key: &str, head: &str| key == object.spec.about.key && head == commit;
-                self.now <= *not_after && order.is_some_and(|it| is_it(&it.key, &it.head_sha))
+                let is_it = |it: &Order| {
+                    it.key == object.spec.about.key
+                        && it.head_sha == *commit
+                        && it.not_after.0 >= *not_after
+                };
+                self.now <= *not_after && order.as_ref().is_some_and(is_it)
             }
             Task::Join(joining) => says().is_some_and(|says| says.join.as_ref() == Some(joining)),
             _ => true,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::promotion_strategy::marks;
 
 use super::World;
-use super::setup::{HEALTH, LINT, NAMES, commit_status, revert_commit};
+use super::setup::{HEALTH, LINT, NAMES, Opening, commit_status, revert_commit};
 use crate::events::{Deed, Finding, Made, Of};
 
 impl World {
@@ -29,7 +31,8 @@ impl World {
 
     /// All is well from now on: gates are open, the forge answers, and what was broken is repaired.
     pub(super) fn repair(&mut self) -> Result<(), String> {
-        self.api.gates = [true; 3];
+        self.api.gates = [Opening::Open; 3];
+        self.api.active_gates = [Opening::Open; 3];
         self.forge.is_down = false;
         for pull in &mut self.forge.pulls {
             (pull.draft, pull.is_held) = (false, false);
@@ -143,12 +146,18 @@ impl World {
     /// Something is found out about the newest commits of an environment.
     pub(super) fn check(&mut self, place: usize, of: Of, finding: Finding) {
         let branch = NAMES[place];
-        let active = (of != Of::Proposed).then(|| (HEALTH, self.git.head(branch)));
+        let is_by_flux = self.setup.flux;
+        if is_by_flux && of != Of::Proposed {
+            let head = self.git.head(branch);
+            self.api.kustomizations[place].find(&head, finding);
+        }
+        let is_active = of != Of::Proposed && !is_by_flux;
+        let active = is_active.then(|| (HEALTH, self.git.head(branch)));
         let proposed = (of != Of::Active).then(|| (LINT, self.git.head(&format!("{branch}-next"))));
         for (key, sha) in active.into_iter().chain(proposed) {
             let name = format!("{key}-{}", &sha[..8]);
             let (name, phase) = match finding {
-                Finding::Success => (name, "success"),
+                Finding::Success | Finding::Short => (name, "success"),
                 Finding::Failure => (name, "failure"),
                 Finding::Pending => (name, "pending"),
                 Finding::Impostor => (format!("{name}-too"), "success"),
@@ -158,8 +167,11 @@ impl World {
                     continue;
                 }
             };
-            let found = Arc::new(commit_status(&name, &sha, key, phase));
-            self.api.checks.insert(name, found);
+            let mut found = commit_status(&name, &sha, key, phase);
+            if finding == Finding::Short {
+                found.spec.expires_at = Some(Time(self.now + SignedDuration::from_secs(30)));
+            }
+            self.api.checks.insert(name, Arc::new(found));
         }
     }
 

@@ -1,5 +1,6 @@
 //! Orders to merge: given once, for one commit, and no longer than the rules let it pass.
 
+use rstest::rstest;
 use serde_json::json;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, Tip};
@@ -294,26 +295,38 @@ fn the_files_of_an_earlier_promotion_are_nobody_s_promotion() {
     assert_eq!(arrived(&play).0, Some(Arrival::Foreign));
 }
 
+impl Play {
+    /// A gate with that name closes at an instant of this day.
+    fn closes(&mut self, name: &str, at: &str) {
+        let closed = json!([{"name": "freeze", "from": at, "until": "2026-11-23T23:00:00"}]);
+        let gatekeeper = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
+            "metadata": {"name": "freeze", "namespace": "apps"}, "spec": {"schedule": {"closed": closed}},
+        }));
+        let gatekeeper: sluice_crds::Gatekeeper = gatekeeper.unwrap();
+        let key = Key::of(&gatekeeper.metadata);
+        self.world.gatekeepers.insert(key, Arc::new(gatekeeper));
+        let gate = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
+            "metadata": {"name": name, "namespace": "apps"}, "spec": {"gatekeepers": [{"name": "freeze"}]},
+        }));
+        let gate: Gate = gate.unwrap();
+        self.world.gates.insert(Key::of(&gate.metadata), gate);
+        self.open.remove(name);
+    }
+
+    /// What a check has said of the commit that a branch has counts for half a minute.
+    fn expires(&mut self, branch: &str, key: &str) {
+        self.check(branch, key, "success");
+        let end = self.now + SignedDuration::from_secs(30);
+        self.statuses.last_mut().unwrap().spec.expires_at = Some(time(end));
+    }
+}
+
 #[test]
 fn an_order_holds_no_longer_than_its_gate_is_open() {
     let mut play = ordered();
-    let closed = json!([{
-        "name": "freeze", "from": "2026-11-23T12:01:20", "until": "2026-11-23T13:00:00",
-    }]);
-    let gatekeeper = serde_json::from_value(json!({
-        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
-        "metadata": {"name": "freeze", "namespace": "apps"}, "spec": {"schedule": {"closed": closed}},
-    }));
-    let gatekeeper: sluice_crds::Gatekeeper = gatekeeper.unwrap();
-    let key = Key::of(&gatekeeper.metadata);
-    play.world.gatekeepers.insert(key, Arc::new(gatekeeper));
-    let gate = serde_json::from_value(json!({
-        "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
-        "metadata": {"name": "office", "namespace": "apps"}, "spec": {"gatekeepers": [{"name": "freeze"}]},
-    }));
-    let gate: Gate = gate.unwrap();
-    play.world.gates.insert(Key::of(&gate.metadata), gate);
-    play.open.clear();
+    play.closes("office", "2026-11-23T12:01:20");
     let end: Timestamp = "2026-11-23T12:01:20Z".parse().unwrap();
     let mut ends = Vec::new();
     for second in [0, 30, 70, 79] {
@@ -339,6 +352,35 @@ fn an_order_holds_no_longer_than_its_gate_is_open() {
         (None, Some(MergeGate::Pending))
     );
     assert_eq!(play.reasons("env/dev"), ["GateClosed"]);
+}
+
+/// What lets it pass may end without a look: the order ends with the first of them.
+#[rstest]
+#[case::a_gate_of_what_is_active(|play: &mut Play| play.closes("errors", "2026-11-23T12:00:30"))]
+#[case::a_check_of_what_is_active(|play: &mut Play| play.expires("env/dev", "health"))]
+#[case::a_check_of_what_is_proposed(|play: &mut Play| play.expires("env/test-next", "lint"))]
+fn an_order_holds_no_longer_than_what_lets_it_pass(#[case] ends: fn(&mut Play)) {
+    let mut play = Play::new();
+    play.spec(|spec| {
+        spec["environments"][0]["activeGates"] = json!({"refs": [{"name": "errors"}]});
+        spec["environments"][1]["proposedCommitStatuses"] = json!([{"key": "lint"}]);
+    });
+    play.open.insert("errors".to_owned(), true);
+    play.all_healthy();
+    play.hydrate("v2");
+    play.settle();
+    play.check("env/test-next", "lint", "success");
+    play.check("env/dev", "health", "success");
+    play.forge_works = false;
+    ends(&mut play);
+    let wake = play.look().wake;
+    let order = play.environment("env/test").order.clone().unwrap();
+    let end: Timestamp = "2026-11-23T12:00:30Z".parse().unwrap();
+    assert_eq!(order.not_after.0, end);
+    assert!(wake.is_some_and(|wake| wake <= end));
+    play.now = end;
+    play.look();
+    assert_eq!(play.environment("env/test").order, None);
 }
 
 /// Nobody may act on what a status says that nobody would decide any more.

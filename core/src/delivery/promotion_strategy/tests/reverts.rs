@@ -87,6 +87,34 @@ fn an_environment_goes_back_to_what_was_healthy_and_stays_there() {
     assert_eq!(play.repository.find("env/prod-next").as_ref(), Some(merged));
 }
 
+/// The others wait for the oldest.
+#[test]
+fn the_one_that_is_carried_out_is_told_however_many_there_are() {
+    let (mut play, first, _) = broken(&json!({}));
+    for n in 0..10 {
+        let mut one = revert(&play, &format!("back-{n}"), &first);
+        let made = NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(n);
+        one.metadata.creation_timestamp = Some(time(made));
+        play.reverts.push(one);
+    }
+    play.look();
+    let told = play.environment("env/prod").reverts.iter();
+    let told: Vec<_> = told.map(|it| it.name.as_str()).collect();
+    let newest: Vec<_> = (3..10).map(|n| format!("back-{n}")).collect();
+    assert_eq!(
+        (told[0], &told[1..]),
+        (
+            "back-0",
+            newest
+                .iter()
+                .map(String::as_str)
+                .collect::<Vec<_>>()
+                .as_slice()
+        )
+    );
+    assert_eq!(phase(&play, "back-0").1, "Opening");
+}
+
 #[test]
 fn deleting_it_lifts_what_is_held() {
     let (mut play, first, second) = broken(&json!({}));
