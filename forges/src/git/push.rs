@@ -87,10 +87,9 @@ impl Git {
 
     /// Whether a branch is where it was to be moved: then somebody has done the same before.
     async fn is_at(&self, reference: &str, to: &Sha) -> bool {
-        let seen = self.references(&[reference.to_owned()]).await;
-        let seen = seen.unwrap_or_default().into_iter();
-        let mut seen = seen.filter(|seen| seen.name == *reference);
-        seen.any(|seen| seen.id == *to)
+        let seen = self.named(&[reference.to_owned()]).await;
+        let mut found = seen.unwrap_or_default().found.into_iter();
+        found.any(|it| it.id == *to)
     }
 }
 
