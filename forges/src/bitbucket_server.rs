@@ -208,7 +208,7 @@ impl BitbucketServer {
         &self,
         number: u64,
         (title, body): (&str, &str),
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("edit a pull request");
         let Some(seen) = pull(&call, number).await? else {
@@ -224,7 +224,7 @@ impl BitbucketServer {
             edited["draft"] = draft.into();
         }
         let path = format!("/pull-requests/{number}");
-        let reply = call.send(Method::Put, &path, &edited, until).await?;
+        let reply = call.send_while(Method::Put, &path, &edited, may).await?;
         match reply.status {
             409 => call.undone(Trouble::Changed),
             _ => call.done(&reply),

@@ -135,14 +135,23 @@ impl Api {
     }
 }
 
-/// Asked right before a request that changes something: until when it may be sent. None: it may not be sent
-/// any more.
-pub type May<'a> = &'a (dyn Fn() -> Option<Instant> + Send + Sync);
+/// What a request that changes something asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wants {
+    /// To wait for its turn.
+    Turn,
+    /// To be sent, now that it is its turn.
+    Sending,
+}
+
+/// Asked by a request that changes something, before each of both: until when it may be sent. None: it may not be
+/// sent any more.
+pub type May<'a> = &'a (dyn Fn(Wants) -> Option<Instant> + Send + Sync);
 
 impl Call<'_> {
     /// Until when a change may be sent, as it is now.
-    fn until(&self, may: May<'_>) -> Result<Instant, Undone> {
-        may().ok_or_else(|| Undone::NotDone(self.error(Trouble::Overtaken)))
+    fn until(&self, may: May<'_>, wants: Wants) -> Result<Instant, Undone> {
+        may(wants).ok_or_else(|| Undone::NotDone(self.error(Trouble::Overtaken)))
     }
 
     /// The reply to a GET of a path below the repository.
@@ -231,8 +240,8 @@ impl Call<'_> {
         may: May<'_>,
     ) -> Act<Reply> {
         let url = format!("{}{path}", self.api.root);
-        let _turn = self.turn(self.until(may)?).await?;
-        let until = self.until(may)?;
+        let _turn = self.turn(self.until(may, Wants::Turn)?).await?;
+        let until = self.until(may, Wants::Sending)?;
         self.send_now(method, &url, sending.into(), until).await
     }
 

@@ -222,12 +222,12 @@ impl Forge {
         Ok(self.checked(opened))
     }
 
-    /// Gives an open pull request another title and body.
+    /// Gives an open pull request another title and body, if `may` still says so when the turn has come.
     ///
     /// # Errors
     /// They are not changed, or that is not known: then [`Forge::pull`] says.
-    pub async fn edit(&self, number: u64, title: &str, body: &str, until: Instant) -> Act<()> {
-        on_each!(self, it => it.edit(number, (title, body), until))
+    pub async fn edit(&self, number: u64, title: &str, body: &str, may: May<'_>) -> Act<()> {
+        on_each!(self, it => it.edit(number, (title, body), may))
     }
 
     /// Closes a pull request and writes the reason, in Markdown, below its body; on Bitbucket into a comment.
@@ -390,7 +390,7 @@ mod tests {
             size_of_val(&forge.open_pulls(&branch)),
             size_of_val(&forge.newest("", &branch)),
             size_of_val(&forge.named(&[])),
-            size_of_val(&forge.merge(1, (&sha, &branch), None, &|| None)),
+            size_of_val(&forge.merge(1, (&sha, &branch), None, &|_| None)),
         ];
         assert!(sizes.iter().all(|size| *size < 1_024), "{sizes:?}");
     }

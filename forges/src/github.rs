@@ -221,12 +221,12 @@ impl GitHub {
         &self,
         number: u64,
         (title, body): (&str, &str),
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("edit a pull request");
         let body = json!({"title": title, "body": body});
         let path = format!("/pulls/{number}");
-        let reply = call.send(Method::Patch, &path, &body, until).await?;
+        let reply = call.send_while(Method::Patch, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             _ => call.done(&reply),

@@ -191,12 +191,12 @@ impl GitLab {
         &self,
         number: u64,
         (title, body): (&str, &str),
-        until: Instant,
+        may: May<'_>,
     ) -> Act<()> {
         let call = self.0.call("edit a merge request");
         let body = json!({"title": title, "description": body});
         let path = format!("/merge_requests/{number}");
-        let reply = call.send(Method::Put, &path, &body, until).await?;
+        let reply = call.send_while(Method::Put, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             _ => call.done(&reply),

@@ -22,7 +22,7 @@ mod pulls;
 mod test_server;
 
 pub use address::{Address, AddressError, Provider};
-pub use call::{Access, Ended, Heard, May, Pace, Pacing, Protocol, Told, Urgency, Way};
+pub use call::{Access, Ended, Heard, May, Pace, Pacing, Protocol, Told, Urgency, Wants, Way};
 pub use forge::Forge;
 pub use git::{CommitObject, Named, NewCommit, Reference, Signature, Target, Update};
 pub use github::{App, AppError, AppTokens};

@@ -52,7 +52,7 @@ async fn moved(forge: &Forge, name: &str, from: Option<&Sha>, to: Target<'_>) ->
         from,
         to,
     };
-    forge.push(&update, &|| Some(soon())).await
+    forge.push(&update, &|_| Some(soon())).await
 }
 
 #[tokio::test]

@@ -191,7 +191,7 @@ async fn a_required_status_holds_the_merge_until_it_succeeds() {
         };
         scene
             .forge
-            .set_status(&commit, &status, &|| Some(soon()))
+            .set_status(&commit, &status, &|_| Some(soon()))
             .await
             .unwrap();
     };

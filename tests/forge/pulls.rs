@@ -144,7 +144,12 @@ async fn one_gets_another_title_and_may_become_a_draft() {
     let scene = Scene::new("edited").await;
     let (commit, pull) = scene.pull("next", b"version: 2\n").await;
     assert!(!pull.draft);
-    let edit = async |number, title| scene.forge.edit(number, title, "To 3.0.\n", soon()).await;
+    let edit = async |number, title| {
+        scene
+            .forge
+            .edit(number, title, "To 3.0.\n", &|_| Some(soon()))
+            .await
+    };
     assert_eq!(edit(pull.number, "Promote 3.0").await, Ok(()));
     let seen = scene.seen(pull.number).await;
     assert_eq!(

@@ -21,7 +21,7 @@ async fn status(forge: &Forge, scene: &Scene) -> Act<()> {
         description: "",
         url,
     };
-    forge.set_status(&commit, &status, &|| Some(soon())).await
+    forge.set_status(&commit, &status, &|_| Some(soon())).await
 }
 
 async fn open(forge: &Forge, head: &str) -> Act<u64> {

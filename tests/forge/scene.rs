@@ -132,7 +132,7 @@ impl Scene {
         let base = branch(base);
         (self
             .forge
-            .merge(number, (head, &base), method, &|| Some(soon())))
+            .merge(number, (head, &base), method, &|_| Some(soon())))
         .await
     }
 

@@ -28,7 +28,7 @@ async fn the_newest_of_a_context_counts() {
     for (state, expected) in states {
         scene
             .forge
-            .set_status(&commit, &status(state), &|| Some(soon()))
+            .set_status(&commit, &status(state), &|_| Some(soon()))
             .await
             .unwrap();
         let path = format!("/commits/{commit}/status");
@@ -50,7 +50,7 @@ async fn a_commit_that_is_not_there_has_no_status() {
     let scene = Scene::new("no-commit").await;
     let act = scene
         .forge
-        .set_status(&unknown(), &status(StatusState::Success), &|| Some(soon()))
+        .set_status(&unknown(), &status(StatusState::Success), &|_| Some(soon()))
         .await;
     assert_eq!(refused(act), Trouble::Absent(Missing::Commit));
 }

@@ -253,7 +253,7 @@ impl Call {
                     Method::NoRebase => MergeMethod::NoRebase,
                 });
                 let base = named(base);
-                let may = || (!overtaken).then_some(until);
+                let may = |_| (!overtaken).then_some(until);
                 let act = forge.merge(*number, (head, &base), method, &may).await;
                 done(act, |()| "done".to_owned())
             }
@@ -273,7 +273,7 @@ impl Call {
                     url: "https://sluice.example.com/prod",
                 };
                 done(
-                    forge.set_status(commit, &status, &|| Some(until)).await,
+                    forge.set_status(commit, &status, &|_| Some(until)).await,
                     |()| "done".to_owned(),
                 )
             }
@@ -287,7 +287,9 @@ impl Call {
                 Err(error) => format!("error: {error}"),
             },
             Self::Edit { number } => {
-                let act = forge.edit(*number, "Promote 3.0", "To 3.0.", until).await;
+                let act = forge
+                    .edit(*number, "Promote 3.0", "To 3.0.", &|_| Some(until))
+                    .await;
                 done(act, |()| "done".to_owned())
             }
             Self::Statuses { commit } => match forge.statuses(commit).await {
@@ -311,7 +313,7 @@ impl Call {
                     from: from.as_ref(),
                     to: Target::Known(to),
                 };
-                done(forge.push(&update, &|| Some(until)).await, |()| {
+                done(forge.push(&update, &|_| Some(until)).await, |()| {
                     "done".to_owned()
                 })
             }

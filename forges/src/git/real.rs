@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 use rstest::rstest;
@@ -14,7 +13,7 @@ use tokio::time::{Duration, Instant};
 
 use super::{NewCommit, Signature, Target, Update};
 use crate::address::Provider;
-use crate::call::{Ended, May};
+use crate::call::{Ended, May, Wants};
 use crate::contracts::replay::{header, served};
 use crate::forge::Forge;
 use crate::names::{Branch, Sha};
@@ -114,7 +113,7 @@ impl Served {
     }
 
     async fn moved(&self, name: &str, from: Option<&Sha>, to: Target<'_>) -> Act<()> {
-        self.moved_while(name, from, to, &|| Some(soon())).await
+        self.moved_while(name, from, to, &|_| Some(soon())).await
     }
 
     async fn moved_while(
@@ -301,8 +300,7 @@ async fn a_commit_is_pushed_once_onto_what_was_seen(#[case] knows_versions: bool
 async fn what_is_not_wanted_any_more_when_it_is_its_turn_is_not_pushed() {
     let served = Served::new(&[], &[], true).await;
     let main = served.commit(MAIN, "one");
-    let asked = AtomicUsize::new(0);
-    let may = || (asked.fetch_add(1, SeqCst) == 0).then(soon);
+    let may = |wants| (wants == Wants::Turn).then(soon);
     let to = Target::Known(&main);
     let act = served.moved_while("env/prod", None, to, &may).await;
     assert_eq!(refused(act), Trouble::Overtaken);

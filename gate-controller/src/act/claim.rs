@@ -5,6 +5,7 @@
 //! has, nobody knows what it has done before its end.
 
 use parking_lot::Mutex;
+use sluice_forges::Wants;
 
 /// Of one errand.
 #[derive(Debug, Default)]
@@ -19,6 +20,14 @@ enum State {
 }
 
 impl Claim {
+    /// Whether a change still may wait for its turn, or be sent. One that waits has changed nothing.
+    pub(crate) fn allows(&self, wants: Wants) -> bool {
+        match wants {
+            Wants::Turn => *self.0.lock() != State::Ended,
+            Wants::Sending => self.send(),
+        }
+    }
+
     /// A change is to be sent now. Returns whether it still may be.
     pub(crate) fn send(&self) -> bool {
         let mut state = self.0.lock();
@@ -58,5 +67,18 @@ mod tests {
         assert!(ended.end() && !ended.is_sent());
         assert!(!ended.send());
         assert!(ended.end());
+    }
+
+    #[test]
+    fn what_waits_for_its_turn_can_be_ended() {
+        let claim = Claim::default();
+        assert!(claim.allows(Wants::Turn) && !claim.is_sent());
+        assert!(claim.end());
+        assert!(!claim.allows(Wants::Turn) && !claim.allows(Wants::Sending));
+        let sent = Claim::default();
+        assert!(sent.allows(Wants::Turn) && sent.allows(Wants::Sending));
+        assert!(sent.is_sent() && !sent.end());
+        // The next request of the same errand.
+        assert!(sent.allows(Wants::Turn));
     }
 }

@@ -329,7 +329,7 @@ async fn a_conflict_is_told_until_the_branch_goes_on_from_what_is_active() {
         from: Some(&proposed),
         to: Target::New(&keep),
     };
-    let pushed = play.scene.forge.push(&update, &|| Some(soon())).await;
+    let pushed = play.scene.forge.push(&update, &|_| Some(soon())).await;
     pushed.unwrap();
     let end = Instant::now() + DEADLINE;
     while play.status().conflict {

@@ -276,7 +276,7 @@ impl Play {
             at: &self.at,
             lists: &self.lists,
             clock: &self.clock,
-            may_act: &|| Some(soon()),
+            may_act: &|_| Some(soon()),
         };
         perform(&desk, &self.object, task).await
     }
@@ -313,7 +313,7 @@ impl Play {
             at: &self.at,
             lists: &self.lists,
             clock: &self.clock,
-            may_act: &|| (sent.fetch_add(1, SeqCst) < requests).then(soon),
+            may_act: &|_| (sent.fetch_add(1, SeqCst) < requests).then(soon),
         };
         perform(&desk, &self.object, task).await
     }

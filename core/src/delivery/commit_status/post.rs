@@ -83,6 +83,14 @@ impl Post {
         }
     }
 
+    /// The same as a success.
+    pub(super) fn as_success(&self) -> Self {
+        Self {
+            shown: Shown::Success,
+            ..self.clone()
+        }
+    }
+
     /// What stands for where it is told: what is told there takes the place of what was told before.
     pub(super) fn place(&self) -> String {
         Key::of(&[&self.access, &self.sha, &self.name]).to_string()

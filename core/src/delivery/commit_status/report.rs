@@ -44,7 +44,12 @@ pub enum Errand {
     /// There was none, or its end is written.
     None,
     /// It is under way, and its end leads to another look.
-    UnderWay,
+    UnderWay {
+        /// What it tells.
+        post: Box<Post>,
+        /// Whether the forge may have been told.
+        is_sent: bool,
+    },
     /// It has told this, or has failed to.
     Over(Box<(Post, Result<(), Failure>)>),
 }
@@ -105,7 +110,11 @@ pub fn may_tell(
         return true;
     };
     let posted = status.and_then(|it| it.posted.as_ref());
-    let is_there = posted.is_some_and(|it| it.place == Some(post.place()));
+    let is_there = posted.is_some_and(|it| match &it.place {
+        Some(place) => *place == post.place(),
+        // Of an earlier version: it was told there if it was told in the same words.
+        None => it.digest == post.as_success().digest(),
+    });
     *reason == RESERVED_NAME && is_there && status.is_some_and(|it| takes_back(it, post))
 }
 
@@ -120,14 +129,20 @@ pub fn report(given: Given) -> act::Report<CommitStatusStatus, Task> {
     let before = object.status.clone().unwrap_or_default();
     let mut status = before.clone();
     let post = wanted(&object, now);
-    let is_under_way = matches!(errand, Errand::UnderWay);
+    let is_under_way = matches!(errand, Errand::UnderWay { .. });
+    let makes_room = match &errand {
+        Errand::None | Errand::Over(_) => true,
+        Errand::UnderWay { is_sent: true, .. } => false,
+        // What waits for its turn makes room for what takes a success back.
+        Errand::UnderWay { post: other, .. } => **other != post && takes_back(&status, &post),
+    };
     let mut tries = tries(&object, &post, &before, now.at);
     take_in(&mut status, &mut tries, errand, &post, now.at);
     let is_told = is_told(&status, &post);
     let is_due = tries.next_at.is_none_or(|at| at <= now.at);
     let mut acts = Vec::new();
     let is_open = !is_told && may_tell(Some(&status), &post, refusal.as_ref());
-    if is_open && !is_under_way && is_due {
+    if is_open && makes_room && is_due {
         acts.push(Task {
             is_urgent: takes_back(&status, &post),
             post,

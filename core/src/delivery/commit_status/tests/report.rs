@@ -127,7 +127,7 @@ fn a_forge_is_told_once() {
     assert_eq!(task.post.description, "p99 210 ms");
     assert!(!task.is_urgent);
     // While it is under way nothing is written, and nothing else is begun.
-    scene.errand = Errand::UnderWay;
+    scene.errand = under_way(task.post.clone(), false);
     let report = scene.look(1);
     assert!(!report.changed && report.acts.is_empty());
     scene.errand = Errand::None;
@@ -175,6 +175,35 @@ fn what_differs_is_told_again(#[case] other: Value, #[case] expected: bool) {
 fn each_phase_is_shown(#[case] phase: &str, #[case] expected: Shown) {
     let object = commit_status(&json!({"phase": phase}));
     assert_eq!(Post::at(&object, at(0)).shown, expected);
+}
+
+fn under_way(post: Post, is_sent: bool) -> Errand {
+    let post = Box::new(post);
+    Errand::UnderWay { post, is_sent }
+}
+
+/// What is told by the way may wait for others for long.
+#[test]
+fn what_takes_a_success_back_does_not_wait_for_what_has_told_nothing() {
+    let mut scene = Scene::told(&json!({}));
+    scene.respecify(&json!({"description": "again"}));
+    let waits = scene.task(1).post;
+    scene.respecify(&json!({"phase": "failure"}));
+    scene.errand = under_way(waits.clone(), true);
+    assert!(scene.look(2).acts.is_empty());
+    scene.errand = under_way(waits, false);
+    let [task] = scene.look(2).acts.try_into().unwrap();
+    assert!(task.is_urgent);
+    // Nor does it begin twice.
+    scene.errand = under_way(task.post, false);
+    assert!(scene.look(2).acts.is_empty());
+    // Anything else waits.
+    let mut scene = Scene::told(&json!({}));
+    scene.respecify(&json!({"description": "again"}));
+    let waits = scene.task(1).post;
+    scene.respecify(&json!({"description": "and again"}));
+    scene.errand = under_way(waits, false);
+    assert!(scene.look(2).acts.is_empty());
 }
 
 #[test]
@@ -393,6 +422,23 @@ fn a_success_is_taken_back_also_under_a_name_that_was_reserved_since() {
         let mut scene = told();
         scene.respecify(&other);
         assert!(scene.looks(1).acts.is_empty(), "{other}");
+    }
+}
+
+/// An earlier version has not written where it was told: that follows from the words, if they are the same.
+#[test]
+fn what_an_earlier_version_has_told_is_taken_back_where_that_is_known() {
+    for (other, is_taken_back) in [
+        (json!({"phase": "failure"}), true),
+        (json!({"phase": "failure", "name": "other"}), false),
+    ] {
+        let mut scene = Scene::told(&json!({}));
+        let status = scene.object.status.as_mut().unwrap();
+        status.posted.as_mut().unwrap().place = None;
+        scene.strategy = Some("the PromotionStrategy shop");
+        scene.respecify(&other);
+        let taken_back = scene.looks(1).acts.len() == 1;
+        assert_eq!(taken_back, is_taken_back, "{other}");
     }
 }
 

@@ -4,8 +4,10 @@
 //! What comes in: tasks. What goes out: how the last one of each stands. One that is not wanted any more when its
 //! turn comes tells nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use sluice_core::delivery::commit_status::report::{Errand, Task, may_tell};
 use sluice_core::delivery::commit_status::{Post, Shown};
 use sluice_core::delivery::promotion_strategy::dry_commit_status;
@@ -17,6 +19,7 @@ use sluice_forges::{
 use tokio::time::Instant;
 
 use super::refusal;
+use crate::act::claim::Claim;
 use crate::act::errands::{Errands, Standing, Term, Turn};
 use crate::act::forges::{Failure as Stopped, Forges, Located};
 use crate::act::reconcile::Context;
@@ -30,20 +33,30 @@ use crate::observe::repositories::Repositories;
 use crate::observe::world::World;
 
 /// What is under way.
-pub(crate) struct Postings(Arc<Errands<Post, Result<(), Failure>>>);
+pub(crate) struct Postings {
+    errands: Arc<Errands<Post, Result<(), Failure>>>,
+    /// Whether the last one of each may have told something.
+    claims: Mutex<HashMap<Work, Arc<Claim>>>,
+}
 
 impl Postings {
     /// Nothing is under way. Each that ends wakes whose it is.
     pub(crate) fn new(leadership: Leadership, waker: Waker) -> Self {
         let wake = move |work: &Work| waker.wake(work.clone());
-        Self(Errands::new(leadership, wake))
+        Self {
+            errands: Errands::new(leadership, wake),
+            claims: Mutex::default(),
+        }
     }
 
     /// How the last one stands.
     pub(in crate::act::reconcile) fn errand(&self, of: &Work) -> Errand {
-        match self.0.of(of).into_iter().next() {
+        match self.errands.of(of).into_iter().next() {
             None => Errand::None,
-            Some((_, Standing::UnderWay)) => Errand::UnderWay,
+            Some((post, Standing::UnderWay)) => Errand::UnderWay {
+                post: Box::new(post),
+                is_sent: self.claim(of).is_some_and(|claim| claim.is_sent()),
+            },
             Some((post, Standing::Over(outcome))) => {
                 let unfinished = |why| Err(Failure::new(Word::Unanswered, format!("{why}")));
                 let outcome = outcome.unwrap_or_else(unfinished);
@@ -52,22 +65,29 @@ impl Postings {
         }
     }
 
+    pub(super) fn claim(&self, of: &Work) -> Option<Arc<Claim>> {
+        self.claims.lock().get(of).cloned()
+    }
+
     /// The status that says how it ended was accepted.
     pub(in crate::act::reconcile) fn accepted(&self, of: &Work) {
-        self.0.keep(of, |_| false);
+        self.forget(of);
     }
 
     /// It is gone, or another shard looks at it.
     pub(crate) fn forget(&self, of: &Work) {
-        self.0.keep(of, |_| false);
+        self.errands.keep(of, |_| false);
+        self.claims.lock().remove(of);
     }
 
     /// Another replica leads.
     pub(crate) fn clear(&self) {
-        self.0.clear();
+        self.errands.clear();
+        self.claims.lock().clear();
     }
 
-    /// Begins to tell something to the forge of that access.
+    /// Begins to tell something to the forge of that access. What is under way for it ends, if that has told nothing
+    /// yet; otherwise nothing is begun before its end.
     pub(in crate::act::reconcile) fn begin(
         &self,
         context: &Context,
@@ -76,6 +96,13 @@ impl Postings {
         task: Task,
     ) {
         let Task { post, is_urgent } = task;
+        let is_sent = self.claim(of).is_some_and(|claim| !claim.end());
+        if is_sent && !self.errands.of(of).is_empty() {
+            return;
+        }
+        self.forget(of);
+        let claim = Arc::<Claim>::default();
+        self.claims.lock().insert(of.clone(), Arc::clone(&claim));
         let found = Located::to_tell(&context.world, &of.key.namespace, access);
         let line = found.map_or_else(|_| String::new(), |at| at.credential());
         let telling = Telling {
@@ -86,6 +113,7 @@ impl Postings {
             of: of.clone(),
             access: access.clone(),
             post: post.clone(),
+            claim,
             urgency: match is_urgent {
                 true => Urgency::Withdrawal,
                 false => Urgency::Status,
@@ -99,7 +127,7 @@ impl Postings {
             true => Turn::First,
             false => Turn::Usual,
         };
-        self.0.begin_by(turn, of, &post, &line, run);
+        self.errands.begin_by(turn, of, &post, &line, run);
     }
 }
 
@@ -112,6 +140,7 @@ struct Telling {
     of: Work,
     access: AccessReference,
     post: Post,
+    claim: Arc<Claim>,
     urgency: Urgency,
 }
 
@@ -126,7 +155,10 @@ impl Telling {
         let forge = self.forges.open(&at, asks, self.clock.now()).await?;
         self.until(term, &at)?;
         // It is asked again when it is its turn.
-        let may = || self.until(term, &at).ok();
+        let may = |wants| {
+            let until = self.until(term, &at).ok();
+            until.filter(|_| self.claim.allows(wants))
+        };
         tell(&forge, &commit, &self.post, at.url(), &may).await
     }
 

@@ -10,8 +10,7 @@ use parking_lot::Mutex;
 use sluice_core::delivery::pull_request::{Errand, Failure, Outcome, Recent, Task, Word};
 use sluice_crds::PullRequest;
 use sluice_crds::pipeline::MergeGate;
-use sluice_forges::Urgency;
-use tokio::time::Instant;
+use sluice_forges::{May, Urgency};
 
 use super::lists::{Key, Lists};
 use super::owners::Found;
@@ -228,11 +227,11 @@ impl AtForges {
                 Ok(at) => at,
                 Err(failure) => return task::unsent(&task, failure, clock.now()),
             };
-            let may_act = || {
+            let may_act = |wants| {
                 let may_act = term.may_act();
                 let is_allowed = located(&world, &key, &object, &task).is_ok_and(|now| now == at);
                 let is_wanted = is_allowed && is_still_ordered(&world, &key, &object, &task);
-                may_act.filter(|_| is_wanted && claim.send())
+                may_act.filter(|_| is_wanted && claim.allows(wants))
             };
             let (lists, clock) = (&lists, clock.as_ref());
             run(&forges, &at, (lists, clock), &object, &task, &may_act).await
@@ -270,9 +269,20 @@ pub(super) fn is_still_ordered(
     let about = &object.spec.about;
     let says = || Found::of(world, key, about).and_then(|owner| owner.says(object));
     match task {
-        Task::Merge { commit, .. } => {
+        Task::Merge {
+            commit,
+            method,
+            not_after,
+            ..
+        } => {
             let order = says().and_then(|says| says.order);
-            order.is_some_and(|order| order.key == about.key && order.head_sha == *commit)
+            // One that was given since may end earlier.
+            order.is_some_and(|order| {
+                order.key == about.key
+                    && order.head_sha == *commit
+                    && order.method == *method
+                    && order.not_after.0 >= *not_after
+            })
         }
         Task::Join(joining) => says().is_some_and(|says| says.join.as_ref() == Some(joining)),
         Task::SetStatus(telling) if telling.gate == MergeGate::Success => {
@@ -308,7 +318,7 @@ async fn run(
     (lists, clock): (&Lists, &dyn Clock),
     object: &PullRequest,
     task: &Task,
-    may_act: &(dyn Fn() -> Option<Instant> + Send + Sync),
+    may_act: May<'_>,
 ) -> Outcome {
     if let Task::Look {
         number,

@@ -13,7 +13,7 @@ use sluice_core::delivery::pull_request::{
 };
 use sluice_crds::PullRequest;
 use sluice_crds::pull_request::Change;
-use sluice_forges::{Branch, Commit, Forge, Mergeable, Pull, PullState, Sha};
+use sluice_forges::{Branch, Commit, Forge, May, Mergeable, Pull, PullState, Sha, Wants};
 use tokio::time::Instant;
 
 use super::lists::Lists;
@@ -41,7 +41,7 @@ pub struct Desk<'a> {
     /// The clock.
     pub clock: &'a dyn Clock,
     /// Until when a request that changes something may be sent, if it may be sent now.
-    pub may_act: &'a (dyn Fn() -> Option<Instant> + Send + Sync),
+    pub may_act: May<'a>,
 }
 
 /// One task for one PullRequest.
@@ -139,7 +139,7 @@ impl Job<'_> {
 
     /// Until when the next change may be sent.
     fn until(&self) -> Result<Instant, Stopped> {
-        (self.desk.may_act)().ok_or_else(|| {
+        (self.desk.may_act)(Wants::Sending).ok_or_else(|| {
             Stopped::new(
                 Word::Changed,
                 "there was no time left to change something at the forge, or it is not wanted any more",

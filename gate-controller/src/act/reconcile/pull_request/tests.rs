@@ -11,7 +11,7 @@ use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::json;
 use sluice_core::delivery::pull_request::{Errand, Outcome as Done, Recent, Task, Telling, Word};
-use sluice_crds::pipeline::MergeGate;
+use sluice_crds::pipeline::{MergeGate, MergeMethod};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Pipeline, PullRequest, PullRequestStatus};
 use sluice_forges::Urgency;
@@ -379,7 +379,7 @@ async fn a_merge_needs_its_order_until_it_is_sent() {
         commit: commit.clone(),
         method: None,
         hold_label: None,
-        not_after: Timestamp::MAX,
+        not_after: NOON.parse().unwrap(),
     };
     let may = |task: &Task| is_still_ordered(&scene.context.world, &scene.key, &object(), task);
     let ordered = |head: &str| {
@@ -396,6 +396,22 @@ async fn a_merge_needs_its_order_until_it_is_sent() {
     assert!(!may(&merge));
     scene.owned(Some(ordered(&commit)));
     assert!(may(&merge));
+    // The order that it was begun by has ended later, or in another way.
+    for (end, method) in [
+        ("2026-11-20T12:00:01Z", None),
+        (NOON, Some(MergeMethod::Squash)),
+    ] {
+        let mut earlier = merge.clone();
+        if let Task::Merge {
+            method: how,
+            not_after,
+            ..
+        } = &mut earlier
+        {
+            (*how, *not_after) = (method, end.parse().unwrap());
+        }
+        assert!(!may(&earlier));
+    }
     scene.owned(Some(ordered(&"b".repeat(40))));
     assert!(!may(&merge));
     scene.owned(None);

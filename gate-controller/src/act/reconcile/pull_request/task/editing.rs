@@ -19,8 +19,8 @@ impl Job<'_> {
         if pull.draft || !matches!(pull.state, PullState::Open { .. }) {
             return self.seen(pull, None).await;
         }
-        let (forge, until) = (self.forge(), self.until()?);
-        forge.edit(number, title, description, until).await?;
+        let (forge, may) = (self.forge(), self.desk.may_act);
+        forge.edit(number, title, description, may).await?;
         Ok(Outcome::Done)
     }
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use sluice_core::delivery::promotion_strategy::KIND;
 use sluice_core::delivery::pull_request::{Outcome, Word};
 use sluice_crds::pipeline::MergeMethod as Method;
-use sluice_forges::{MergeMethod, Sha, Trouble, Undone};
+use sluice_forges::{MergeMethod, Sha, Trouble, Undone, Wants};
 use tokio::time::Instant;
 
 use super::{Job, Stopped};
@@ -44,8 +44,8 @@ impl Job<'_> {
         not_after: Timestamp,
     ) -> Result<Outcome, Stopped> {
         // That its time is over is no failure: there may be another order.
-        let may = || Some((self.desk.may_act)()?.min(self.end(not_after)?));
-        if may().is_none() {
+        let may = |wants| Some((self.desk.may_act)(wants)?.min(self.end(not_after)?));
+        if may(Wants::Turn).is_none() {
             let late = Stopped::new(Word::Changed, "the order to merge it has ended");
             return Ok(Outcome::Held(late.at(self.desk.clock.now())));
         }

@@ -121,7 +121,7 @@ async fn a_merge_needs_the_order_of_its_strategy_until_it_is_sent() {
         commit: HEAD.to_owned(),
         method: None,
         hold_label: None,
-        not_after: Timestamp::MAX,
+        not_after: NOON.parse().unwrap(),
     };
     let may = || is_still_ordered(&scene.context.world, &scene.key, &object, &merge);
     assert!(!may());
