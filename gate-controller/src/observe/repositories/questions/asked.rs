@@ -18,6 +18,8 @@ const STALE: SignedDuration = SignedDuration::from_mins(5);
 const NEEDED: SignedDuration = SignedDuration::from_mins(4);
 /// After how long something is asked again that was not there, or could not be used.
 const SELDOM: SignedDuration = SignedDuration::from_hours(1);
+/// After how long something is first asked again for whose answer there was no room.
+const FIRST: SignedDuration = SignedDuration::from_secs(10);
 
 /// A question that somebody asks.
 pub(super) struct Asked {
@@ -32,7 +34,7 @@ pub(super) struct Asked {
     pub(super) fails_alone: bool,
     /// In whose share the answer is.
     pub(super) of: Option<Work>,
-    /// Whether the answer was dropped because there was no room for it.
+    /// Whether the last answer was dropped because there was no room for it.
     pub(super) is_refused: bool,
     /// What those are told who ask.
     pub(super) shown: Shown,
@@ -77,8 +79,8 @@ impl Asked {
 
     /// Takes an answer in, with its place among all questions. Returns whether it is another one than before.
     ///
-    /// Where there is no room for it, what is known of something that changes stays until it is too old: there may
-    /// be room soon. Of anything else it is said why it is not known.
+    /// Where there is no room for it, what is known of something that changes stays until it is too old. Of anything
+    /// else it is said why it is not known.
     pub(super) fn settle(
         &mut self,
         question: &Question,
@@ -89,25 +91,8 @@ impl Asked {
         let answered = Answered::new(answer, self.answered.as_ref(), now);
         let of = match self.share(room, question, &answered) {
             Ok(of) => of,
-            Err(why)
-                if matches!(
-                    self.answered,
-                    Some(Answered {
-                        answer: Ok(Some(_)),
-                        ..
-                    })
-                ) =>
-            {
-                let failure = Failure::new(Word::Unanswered, why);
-                self.fail(question, (failure, true), turn, now);
-                return false;
-            }
             Err(why) => {
-                // There is always room for that.
-                let refused = Answered::new(Err(why), None, now);
-                let of = self.of.clone();
-                self.take(question, refused, of, (room, turn), now);
-                self.is_refused = true;
+                self.refuse(question, why, (room, turn), now);
                 return false;
             }
         };
@@ -115,6 +100,34 @@ impl Asked {
         let is_new = before.is_none_or(|it| it.answer != answered.answer);
         self.take(question, answered, of, (room, turn), now);
         is_new
+    }
+
+    /// There is no room for its answer, and there may be later: it is asked again, each time after twice as long.
+    fn refuse(
+        &mut self,
+        question: &Question,
+        why: String,
+        (room, turn): (&mut Room, u64),
+        now: Timestamp,
+    ) {
+        let has_answer = |it: &Answered| matches!(it.answer, Ok(Some(_)));
+        if !self.answered.as_ref().is_some_and(has_answer)
+            && let Some(before) = self.answered.take()
+        {
+            room.remove(self.of.take().as_ref(), before.size(question));
+        }
+        let times = self.failing.as_ref().filter(|_| self.is_refused);
+        let times = times.map_or(0, |it| it.times);
+        if times == 0 {
+            tracing::warn!(?question, why, "an answer of a forge is dropped");
+        }
+        let wait = FIRST.saturating_mul(1 << times.min(10)).min(SELDOM);
+        let failure = Failure {
+            not_before: Some(later(now, wait)),
+            ..Failure::new(Word::Unanswered, why)
+        };
+        self.fail(question, (failure, true), turn, now);
+        self.is_refused = true;
     }
 
     fn take(
@@ -165,10 +178,11 @@ impl Asked {
         share
     }
 
-    /// Whether nobody can decide without an answer much longer.
+    /// Whether nobody can decide without an answer much longer, and there may be room for one.
     pub(super) fn is_needed(&self, question: &Question, now: Timestamp) -> bool {
         let needed = self.needed_at(question);
-        self.answered.is_none() || needed.is_some_and(|at| at <= now)
+        let is_awaited = self.answered.is_none() && !self.is_refused;
+        is_awaited || needed.is_some_and(|at| at <= now)
     }
 
     /// When a known answer has to be renewed. None: it does not get too old.
@@ -280,7 +294,7 @@ impl Answered {
     }
 
     /// How much memory it takes. What is of no use takes about as much as a question without an answer, and is
-    /// counted as little: otherwise what is refused for lack of room would take room.
+    /// counted as little.
     pub(super) fn size(&self, question: &Question) -> usize {
         match &self.answer {
             Ok(answer) => size(question, answer.as_ref()),
