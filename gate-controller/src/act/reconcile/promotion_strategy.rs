@@ -94,12 +94,12 @@ impl Reconciled for PromotionStrategy {
         }
         let seen = Arc::new(context.repositories.of(&access, &own));
         let evidence: Arc<dyn Evidence + Send + Sync> = Arc::clone(&seen) as _;
-        let given = gather::gather(context, key, &object, (may, evidence), now);
-        let considered = consider(given);
-        for dry in proposed(&object) {
+        for dry in proposed(&object).filter(|_| may == Access::Ready) {
             // When it was made is counted once it is promoted. Nothing waits for that.
             seen.answer(&Question::Commit(dry.to_owned()));
         }
+        let given = gather::gather(context, key, &object, (may, evidence), now);
+        let considered = consider(given);
         context.repositories.ask(&access, &own, seen.asked());
         let is_decided = considered.is_decided();
         if !is_decided {

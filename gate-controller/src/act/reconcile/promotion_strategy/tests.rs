@@ -14,11 +14,14 @@ use sluice_crds::{CommitStatus, PromotionStrategy, PullRequest, RevertCommit};
 
 use super::gather::commit_statuses;
 use crate::act::reconcile::Reconciled;
-use crate::act::reconcile::gated_source::tests::world;
+use crate::act::reconcile::gated_source::tests::{api, context, world};
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
+use crate::observe::clock::SetClock;
 use crate::observe::world::{Standing, World};
+
+const NOON: &str = "2026-11-20T12:00:00Z";
 
 fn key(namespace: &str, name: &str) -> ObjectKey {
     KeyRef { namespace, name }.into()
@@ -156,6 +159,43 @@ fn a_status_that_nobody_reads_wakes_nobody() {
     ));
     let phase = json!({ "phase": "Merged" });
     assert!(matters::<RevertCommit>(&revert_commit(), &observed, &phase));
+}
+
+/// What was allowed once is in its status. Nothing is read by that any more.
+#[tokio::test]
+async fn nothing_is_asked_of_a_repository_that_may_not_be_used_any_more() {
+    let tip = |dry: &str| {
+        let [dry, hydrated] = [dry, "7"].map(|digit| digit.repeat(40));
+        json!({ "drySHA": dry, "hydratedSHA": hydrated, "tree": hydrated, "since": NOON })
+    };
+    let spec = json!({
+        "repoRef": { "name": "shop", "namespace": "platform" },
+        "environments": [{ "branch": "env/prod" }],
+    });
+    let status = json!({ "environments": [{
+        "branch": "env/prod", "state": "Waiting", "active": tip("a"), "proposed": tip("b"),
+    }] });
+    let strategy = Arc::new(made::<PromotionStrategy>("shop", &spec, &status));
+    let clock = Arc::new(SetClock::new(NOON.parse().unwrap()));
+    let context = context(api("1", &Arc::default()), world(), clock);
+    let world = context.world.as_ref();
+    world.gates.sync();
+    world.gatekeepers.sync();
+    world.approvals.sync();
+    world.pipelines.sync();
+    world.policies.sync();
+    world.namespaces.sync();
+    world.accesses.sync();
+    world.pull_requests.sync();
+    world.promotion_strategies.sync();
+    world.commit_statuses.sync();
+    world.revert_commits.sync();
+    world.ready();
+    let (key, at) = (key("shop", "shop"), NOON.parse().unwrap());
+    let looked = PromotionStrategy::look(&context, &key, strategy, at);
+    looked.await.unwrap();
+    let access = self::key("platform", "shop");
+    assert!(!context.repositories.is_needed(&access));
 }
 
 /// The right to create CommitStatuses in one namespace proves nothing for strategies of other namespaces.
