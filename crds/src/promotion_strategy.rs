@@ -351,6 +351,11 @@ pub struct PromotionStrategyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_reconcile_at: Option<String>,
 
+    /// The uid of the GitRepositoryAccess by which the branches were last read. Another one of its name has shown
+    /// nothing yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_by: Option<String>,
+
     /// What tables show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,

@@ -66,6 +66,10 @@ impl Evidence for Known {
         }
     }
 
+    fn read_by(&self) -> Option<String> {
+        Some("access".to_owned())
+    }
+
     fn listed_at(&self) -> Option<Timestamp> {
         self.listed_at
     }

@@ -80,6 +80,8 @@ pub struct Needed {
     pub branches: BTreeSet<String>,
     /// What is to be listed last ([`Listed::wide`]).
     pub wide: BTreeSet<String>,
+    /// Whether a merge waits for it.
+    pub is_awaited: bool,
 }
 
 /// Questions that are begun to be asked, one after another.
@@ -159,10 +161,17 @@ impl Repositories {
             access: access.clone(),
             heads: heads.unwrap_or(Sight::Pending),
             listed_at: all.get(access).and_then(|it| it.branches.listed_at()),
+            read_by: all.get(access).and_then(Repository::read_by),
             is_list_failing: all.get(access).is_some_and(|it| it.branches.is_failing()),
             asked: Mutex::default(),
             now,
         }
+    }
+
+    /// Whether a merge waits for a list that was not begun yet.
+    pub fn is_list_awaited(&self, access: &ObjectKey) -> bool {
+        let all = self.lock();
+        all.get(access).is_some_and(Repository::is_list_awaited)
     }
 
     /// Whether anybody needs a repository.
@@ -337,6 +346,7 @@ pub struct Seen {
     access: ObjectKey,
     heads: Sight<Arc<Heads>>,
     listed_at: Option<Timestamp>,
+    read_by: Option<String>,
     is_list_failing: bool,
     asked: Mutex<BTreeSet<Question>>,
     now: Timestamp,
@@ -356,6 +366,10 @@ impl Evidence for Seen {
 
     fn listed_at(&self) -> Option<Timestamp> {
         self.listed_at
+    }
+
+    fn read_by(&self) -> Option<String> {
+        self.read_by.clone()
     }
 
     fn is_list_failing(&self) -> bool {

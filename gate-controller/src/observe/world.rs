@@ -231,6 +231,16 @@ impl World {
         self.openers.set(access, repository);
     }
 
+    /// Notes that an access has read its repository.
+    pub fn note_read(&self, access: &ObjectKey) {
+        self.openers.note_read(access);
+    }
+
+    /// The accesses to the same repository that have read that, and this one.
+    pub fn readers(&self, access: &ObjectKey) -> Arc<BTreeSet<ObjectKey>> {
+        self.openers.readers(access)
+    }
+
     /// The accesses to the same repository, this one among them.
     pub fn same_repository(&self, access: &ObjectKey) -> Arc<BTreeSet<ObjectKey>> {
         self.openers.beside(access)

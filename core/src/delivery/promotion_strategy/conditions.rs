@@ -1,6 +1,5 @@
 //! Step 6: what a status says in conditions, and in short for tables.
 
-use jiff::Timestamp;
 use sluice_crds::PromotionStrategy;
 use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, Summary};
 
@@ -17,13 +16,13 @@ pub const BYPASSED: &str = "Bypassed";
 /// Reasons of a status for which the branches need not have been listed.
 const UNREAD: [&str; 3] = ["InvalidSpec", "AccessNotReady", "ForgeUnavailable"];
 
-/// Whether the status says that the repository could be read by an access that was made then. Nobody but the
-/// controller writes that.
-pub fn is_said_to_be_read(object: &PromotionStrategy, made: Timestamp) -> bool {
-    let status = object.status.as_ref();
-    let ready = status.and_then(|status| find(&status.conditions, READY));
-    ready.is_some_and(|ready| {
-        !UNREAD.contains(&ready.reason.as_str()) && ready.last_transition_time.0 >= made
+/// Whether the status says that the repository could be read by the access with this uid. Nobody but the controller
+/// writes that.
+pub fn is_said_to_be_read(object: &PromotionStrategy, access: &str) -> bool {
+    object.status.as_ref().is_some_and(|status| {
+        let ready = find(&status.conditions, READY);
+        status.read_by.as_deref() == Some(access)
+            && ready.is_some_and(|ready| !UNREAD.contains(&ready.reason.as_str()))
     })
 }
 

@@ -115,6 +115,9 @@ pub trait Evidence {
     /// The instant of that. None: they were never listed.
     fn listed_at(&self) -> Option<Timestamp>;
 
+    /// The uid of the GitRepositoryAccess by which they were. None: they were never listed.
+    fn read_by(&self) -> Option<String>;
+
     /// Whether the last try to list them has failed.
     fn is_list_failing(&self) -> bool;
 

@@ -147,6 +147,7 @@ fn decided(
     let status = PromotionStrategyStatus {
         observed_generation: generation,
         last_handled_reconcile_at: request.or_else(|| before.last_handled_reconcile_at.clone()),
+        read_by: (given.evidence.read_by()).or_else(|| before.read_by.clone()),
         summary: Some(conditions::summary(&environments)),
         environments,
         dry_commit_status: dry.status,

@@ -91,6 +91,9 @@ fn read(
     let mut woken = desk.take_in(room, key);
     woken.append(&mut room.outdated(key));
     woken.into_iter().for_each(|it| context.waker.wake(it));
+    if room.may_read(key) == Some(true) {
+        context.world.note_read(key);
+    }
     if room.may_read(key) != could {
         // Whose a branch is may depend on it.
         let same = context.world.same_repository(key);
@@ -99,6 +102,7 @@ fn read(
             context.waker.concerned(&same);
         }
     }
+    desk.hasten(room, key);
     let mut known = room.known(key);
     desk.note(key, &mut known);
     let report = report(Given {

@@ -3,10 +3,7 @@
 //!
 //! Nothing else waits for these kinds: an API server may have none of them.
 
-use std::sync::Arc;
-
 use kube::ResourceExt;
-use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{
     CommitStatus, GitRepositoryAccess, PromotionStrategy, PullRequest, RevertCommit,
 };
@@ -32,31 +29,17 @@ pub(super) async fn follow(parts: Parts) {
             parts.repositories.forget(&own);
             parts.postings.forget(&own);
         }
-        let is_listed = parts.world.promotion_strategies.progress() == Progress::Synced;
+        let (world, repositories) = (&parts.world, &parts.repositories);
+        if let Some(object) = object {
+            rivals::note(world, change.key, object);
+        }
+        let depending = rivals::depending(world, repositories, change);
+        depending.into_iter().for_each(|it| waker.wake(it));
         let both = [change.before, change.now].into_iter().flatten();
-        for strategy in both.filter_map(Seen::object) {
-            let (world, repositories) = (&parts.world, &parts.repositories);
-            let matters = rivals::matters(world, repositories, change.key, strategy);
-            // Whose branch it is may depend on whether it can read its repository.
-            if is_listed && matters && (change.is_respecified() || change.differs(readiness)) {
-                let sharing = rivals::sharing(&parts.world, change.key, strategy);
-                sharing.into_iter().for_each(|it| waker.wake(it));
-            }
-            if !change.is_respecified() {
-                continue;
-            }
+        let both = both.filter_map(Seen::object);
+        for strategy in both.filter(|_| change.is_respecified()) {
             let access = &strategy.spec.repo_ref;
             let access = change.key.naming(access.namespace.as_deref(), &access.name);
-            // Its statusName is reserved, by another access only if it can read the repository.
-            let accesses = match matters {
-                true => world.same_repository(&access),
-                false => Arc::new([access.clone()].into()),
-            };
-            for access in accesses.iter() {
-                let mut told = world.interested(&work_of(access));
-                told.retain(|it| it.kind == Kind::CommitStatus);
-                told.into_iter().for_each(|it| waker.wake(it));
-            }
             waker.wake(work_of(&access));
         }
     };
@@ -75,12 +58,6 @@ fn work_of(access: &ObjectKey) -> Work {
     Work::own(Kind::GitRepositoryAccess, access.clone())
 }
 
-/// Why it is ready, or not.
-fn readiness(strategy: &PromotionStrategy) -> Option<String> {
-    let ready = find(&strategy.status.as_ref()?.conditions, READY)?;
-    Some(ready.reason.clone())
-}
-
 /// Follows accesses to repositories.
 pub(super) async fn follow_accesses(parts: Parts) {
     let waker = parts.waker.clone();
@@ -95,6 +72,7 @@ pub(super) async fn follow_accesses(parts: Parts) {
         if change.is_respecified() {
             let repository = object.and_then(|it| Located::by(it).repository());
             world.note_access(change.key, repository.as_deref());
+            rivals::note_access(world, change.key);
         }
         if object.is_none() {
             parts.readings.forget(change.key);

@@ -101,10 +101,18 @@ impl Repository {
 
     /// Returns whether its access has to look.
     pub(super) fn list_for(&mut self, by: &Work, now: Timestamp) -> bool {
-        if self.needs.contains_key(by) {
-            self.awaited_by.insert(by.clone());
-        }
-        self.list_now(now)
+        let is_new = self.needs.contains_key(by) && self.awaited_by.insert(by.clone());
+        self.list_now(now) || is_new
+    }
+
+    /// The uid of the access by which the branches were listed: of those of another one nothing is kept.
+    pub(super) fn read_by(&self) -> Option<String> {
+        self.branches.listed_at()?;
+        self.of.as_ref()?.uid.clone()
+    }
+
+    pub(super) fn is_list_awaited(&self) -> bool {
+        !self.awaited_by.is_empty()
     }
 
     pub(super) fn heads(&self, by: &Work, now: Timestamp) -> Sight<Arc<Heads>> {
@@ -170,8 +178,11 @@ impl Repository {
         let branches: BTreeSet<_> = self.needs.values().flatten().cloned().collect();
         self.branches.begin(branches.clone(), request, now);
         self.begun_for.append(&mut self.awaited_by);
-        let wide = self.branches.wide.clone();
-        Needed { branches, wide }
+        Needed {
+            branches,
+            wide: self.branches.wide.clone(),
+            is_awaited: !self.begun_for.is_empty(),
+        }
     }
 
     /// Returns who has to look again.

@@ -319,6 +319,10 @@ impl Evidence for Repository {
         }
     }
 
+    fn read_by(&self) -> Option<String> {
+        Some("access".to_owned())
+    }
+
     fn listed_at(&self) -> Option<Timestamp> {
         self.listed_at
     }

@@ -99,6 +99,10 @@ impl Evidence for Forgetful {
         self.0.heads()
     }
 
+    fn read_by(&self) -> Option<String> {
+        Some("access".to_owned())
+    }
+
     fn listed_at(&self) -> Option<Timestamp> {
         self.0.listed_at()
     }

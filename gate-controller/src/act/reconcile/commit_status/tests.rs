@@ -9,10 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use sluice_core::delivery::commit_status::report::Errand;
+use sluice_core::delivery::commit_status::Post;
+use sluice_core::delivery::commit_status::report::{Errand, Task};
 use sluice_core::delivery::promotion_strategy::evidence::{Heads, Sight};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{CommitStatus, CommitStatusStatus, GitRepositoryAccess, PromotionStrategy};
+use sluice_forges::Wants;
 use tokio::time::timeout;
 use tower::service_fn;
 
@@ -318,6 +320,7 @@ async fn a_name_is_reserved_in_its_repository_whichever_access_is_named() {
         notes: Sight::Absent,
     };
     repositories.listed(&key, Ok(heads.into()));
+    world.note_read(&key);
     scene.look().await.unwrap();
     assert_eq!(scene.says().0, "ReservedName");
 }
@@ -336,10 +339,41 @@ async fn a_failure_to_tell_what_is_not_wanted_any_more_is_no_news() {
     let written = scene.written();
     scene.look().await.unwrap();
     // The next one is under way, and nothing is said of the first.
-    assert_eq!(
-        (scene.errand(), scene.written()),
-        (Errand::UnderWay, written)
-    );
+    assert!(matches!(scene.errand(), Errand::UnderWay { .. }));
+    assert_eq!(scene.written(), written);
+}
+
+/// What waits for its turn makes room. What may have told the forge does not.
+#[tokio::test]
+async fn what_has_told_nothing_is_ended_by_the_next_task() {
+    let scene = Scene::new();
+    let (desk, of) = (&scene.context.postings, of(&scene.key));
+    let begin = |description: &str| {
+        let mut object = object();
+        object.spec.description = Some(description.to_owned());
+        let post = Post::at(&object, scene.clock.now());
+        let task = Task {
+            post: post.clone(),
+            is_urgent: true,
+        };
+        desk.begin(&scene.context, &of, &object.spec.repo_ref, task);
+        post
+    };
+    let under_way = |post: Post, is_sent| {
+        let post = Box::new(post);
+        assert_eq!(scene.errand(), Errand::UnderWay { post, is_sent });
+    };
+    under_way(begin("one"), false);
+    let claim = desk.claim(&of).unwrap();
+    let second = begin("two");
+    under_way(second.clone(), false);
+    assert!(!claim.allows(Wants::Sending));
+    assert!(desk.claim(&of).unwrap().allows(Wants::Sending));
+    begin("three");
+    under_way(second, true);
+    scene.over().await;
+    desk.accepted(&of);
+    under_way(begin("three"), false);
 }
 
 #[tokio::test]

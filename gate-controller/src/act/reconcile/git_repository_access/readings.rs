@@ -1,10 +1,11 @@
 //! What is being asked of forges for GitRepositoryAccesses: at most one list and one row of questions for each
-//! at once.
+//! at once. A list that a merge waits for goes first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use sluice_core::delivery::git_repository_access::report::Known;
 use sluice_core::delivery::promotion_strategy::evidence::Question;
 use sluice_core::delivery::pull_request::{Failure, Word};
@@ -13,7 +14,8 @@ use sluice_forges::Urgency;
 use tokio::time::Instant;
 
 use super::{listing, reading};
-use crate::act::errands::{Errands, Standing, Term, Unfinished};
+use crate::act::claim::Claim;
+use crate::act::errands::{Errands, Standing, Term, Turn, Unfinished};
 use crate::act::forges::Located;
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
@@ -26,7 +28,11 @@ use crate::observe::repositories::{Begun, Listed, Needed, Repositories, Said};
 const BEGINS: Duration = Duration::from_secs(40);
 
 /// What is under way.
-pub(crate) struct Readings(Arc<Errands<Reading, Brought>>);
+pub(crate) struct Readings {
+    errands: Arc<Errands<Reading, Brought>>,
+    /// Whether the list of each that stands in the usual queue has left that.
+    queued: Mutex<HashMap<ObjectKey, Arc<Claim>>>,
+}
 
 /// One of the two for each access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,7 +51,10 @@ impl Readings {
     /// Nothing is under way. Each that ends wakes its access.
     pub(crate) fn new(leadership: Leadership, waker: Waker) -> Self {
         let wake = move |work: &Work| waker.wake(work.clone());
-        Self(Errands::new(leadership, wake))
+        Self {
+            errands: Errands::new(leadership, wake),
+            queued: Mutex::default(),
+        }
     }
 
     /// Takes in what has come of those that are over. Returns who has to look again because of it.
@@ -60,7 +69,7 @@ impl Readings {
                 Brought::Heads(heads) => repositories.listed(of, heads),
                 Brought::Answers(said) => repositories.answered(of, said),
             });
-            self.0.forget_over(&work(of), &reading);
+            self.errands.forget_over(&work(of), &reading);
         }
         woken
     }
@@ -82,7 +91,19 @@ impl Readings {
     }
 
     fn standing(&self, of: &ObjectKey) -> BTreeMap<Reading, Standing<Brought>> {
-        self.0.of(&work(of))
+        self.errands.of(&work(of))
+    }
+
+    /// Ends a list for which a merge waits by now, if it only waits for others so far: the next one goes first.
+    pub(super) fn hasten(&self, repositories: &Repositories, of: &ObjectKey) {
+        if !repositories.is_list_awaited(of) {
+            return;
+        }
+        let queued = self.queued.lock().remove(of);
+        if queued.is_some_and(|claim| claim.end()) {
+            let others = |reading: &Reading| *reading != Reading::List;
+            self.errands.keep(&work(of), others);
+        }
     }
 
     /// Begins a list of the branches that somebody needs.
@@ -93,12 +114,22 @@ impl Readings {
         request: Option<String>,
     ) {
         let key = ObjectKey::of(object);
-        let Needed { branches, wide } = context.repositories.begin_list(&key, request);
+        let Needed {
+            branches,
+            wide,
+            is_awaited,
+        } = context.repositories.begin_list(&key, request);
         let forges = Arc::clone(&context.forges);
         let clock = Arc::clone(&context.clock);
         let (at, of) = (Located::by(object), work(&key));
         let line = at.credential();
-        let run = |_: Term| async move {
+        let (turn, claim) = (turn(is_awaited), Arc::<Claim>::default());
+        match is_awaited {
+            true => drop(self.queued.lock().remove(&key)),
+            false => drop(self.queued.lock().insert(key.clone(), Arc::clone(&claim))),
+        }
+        let run = move |_: Term| async move {
+            claim.send();
             let (until, asked) = (Instant::now() + BEGINS, Some(clock.now()));
             let asks = (&*key.namespace, Urgency::Other);
             let listed = match forges.open(&at, asks, clock.now()).await {
@@ -113,7 +144,7 @@ impl Readings {
             };
             Brought::Heads(listed.map_err(|failure| failure.at(clock.now())))
         };
-        self.0.begin(&of, &Reading::List, &line, run);
+        self.errands.begin_by(turn, &of, &Reading::List, &line, run);
     }
 
     /// Begins to ask the next questions.
@@ -135,17 +166,27 @@ impl Readings {
                 Err(failure) => Err(failure.at(clock.now())),
             })
         };
-        self.0.begin(&of, &Reading::Questions, &line, run);
+        self.errands.begin(&of, &Reading::Questions, &line, run);
     }
 
     /// Stops what is under way for one that is gone, or has another spec.
     pub(crate) fn forget(&self, of: &ObjectKey) {
-        self.0.keep(&work(of), |_| false);
+        self.queued.lock().remove(of);
+        self.errands.keep(&work(of), |_| false);
     }
 
     /// Another replica leads.
     pub(crate) fn clear(&self) {
-        self.0.clear();
+        self.queued.lock().clear();
+        self.errands.clear();
+    }
+}
+
+/// A merge is ordered from a fresh list: it waits for no other.
+pub(super) fn turn(is_awaited: bool) -> Turn {
+    match is_awaited {
+        true => Turn::Merge,
+        false => Turn::Usual,
     }
 }
 

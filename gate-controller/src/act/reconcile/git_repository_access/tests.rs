@@ -21,7 +21,8 @@ use tokio::time::timeout;
 use tower::service_fn;
 
 use super::concerns_us;
-use super::readings::urgency;
+use super::readings::{turn, urgency};
+use crate::act::errands::Turn;
 use crate::act::reconcile::gated_source::tests::{context, world};
 use crate::act::reconcile::{Context, Outcome, Reconciled};
 use crate::act::shard::Shard;
@@ -259,6 +260,44 @@ async fn a_question_that_fails_is_told_to_those_who_ask() {
     let why = "there is no Secret apps/git-token".to_owned();
     assert_eq!(seen.answer(&question), Sight::Failed(why));
     assert_eq!(scene.reason().as_deref(), Some("SecretNotUsable"));
+}
+
+/// A merge is ordered from a fresh list, and whoever shares a credential may have much to ask by it.
+#[tokio::test]
+async fn a_list_that_a_merge_waits_for_goes_first() {
+    let scene = Scene::new();
+    let Context {
+        repositories,
+        readings,
+        ..
+    } = &scene.context;
+    assert_eq!((turn(true), turn(false)), (Turn::Merge, Turn::Usual));
+    let (object, key) = (scene.object(), &scene.key);
+    let is_listed = || scene.known().list.is_under_way;
+    scene.need(&strategy());
+    readings.list(&scene.context, &object, None);
+    readings.hasten(repositories, key);
+    assert!(is_listed());
+    // It only waits for its place so far.
+    repositories.list_for(key, &strategy());
+    readings.hasten(repositories, key);
+    assert!(!is_listed());
+    readings.list(&scene.context, &object, None);
+    assert!(!repositories.is_list_awaited(key));
+    // One that goes first is ended by nothing, nor is one that has its place.
+    repositories.list_for(key, &strategy());
+    readings.hasten(repositories, key);
+    assert!(is_listed());
+    scene.asked(1).await;
+    scene.look().await.unwrap();
+    scene.pass(3_600);
+    let needed = repositories.begin_list(key, None);
+    assert!(needed.is_awaited);
+    readings.list(&scene.context, &object, None);
+    scene.asked(2).await;
+    repositories.list_for(key, &strategy());
+    readings.hasten(repositories, key);
+    assert!(is_listed());
 }
 
 #[test]

@@ -3,19 +3,22 @@
 //! What comes in: a strategy. What goes out: which others have branches of it. A repository is the same however
 //! its address is written, and whatever the accesses are called that open it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use sluice_core::delivery::commit_status::is_same_name;
 use sluice_core::delivery::git_repository_access;
 use sluice_core::delivery::promotion_strategy::{Access, check, is_said_to_be_read};
 use sluice_core::gate::Named;
+use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 
 use super::{access_of, gather};
 use crate::act::reconcile::git_repository_access::is_listed;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::{Change, Seen};
+use crate::observe::cache::{Change, Progress, Seen};
 use crate::observe::repositories::Repositories;
 use crate::observe::world::World;
 
@@ -69,9 +72,76 @@ pub(crate) fn has_read(
 /// Whether the status of a strategy says that its access could read.
 fn is_said_to_read(world: &World, access: &ObjectKey, object: &PromotionStrategy) -> bool {
     let seen = world.accesses.get(access.borrowed());
-    let access = seen.as_ref().and_then(Seen::object);
-    let made = access.and_then(|it| it.metadata.creation_timestamp.as_ref());
-    made.is_some_and(|made| is_said_to_be_read(object, made.0))
+    let uid = seen.as_ref().and_then(Seen::object);
+    let uid = uid.and_then(|it| it.metadata.uid.as_ref());
+    uid.is_some_and(|uid| is_said_to_be_read(object, uid))
+}
+
+/// Notes that the access of a strategy has read its repository, if that is said: those of the same repository look
+/// at it from now on.
+pub(crate) fn note(world: &World, key: &ObjectKey, object: &PromotionStrategy) {
+    let access = access_of(key, &object.spec.repo_ref).key;
+    if is_said_to_read(world, &access, object) {
+        world.note_read(&access);
+    }
+}
+
+/// The same of an access that is new, or was changed.
+pub(crate) fn note_access(world: &World, access: &ObjectKey) {
+    if naming(world, access).any(|(_, it)| is_said_to_read(world, access, &it)) {
+        world.note_read(access);
+    }
+}
+
+/// Who depends on what has become of a strategy: those that have branches of it, and the commit statuses of its
+/// repository that have its statusName. What has never been read matters to nobody else who names another access.
+pub(crate) fn depending(
+    world: &World,
+    repositories: &Repositories,
+    change: &Change<'_, PromotionStrategy>,
+) -> BTreeSet<Work> {
+    let key = change.key;
+    let is_listed = world.promotion_strategies.progress() == Progress::Synced;
+    // Whose branch or name it is may depend on whether it can read its repository.
+    let is_read_otherwise = is_listed && change.differs(reading);
+    let mut depending = BTreeSet::new();
+    let both = [change.before, change.now].into_iter().flatten();
+    for strategy in both.filter_map(Seen::object) {
+        let matters = matters(world, repositories, key, strategy);
+        if !change.is_respecified() && !(matters && is_read_otherwise) {
+            continue;
+        }
+        if is_listed && matters {
+            depending.extend(sharing(world, key, strategy));
+        }
+        let access = access_of(key, &strategy.spec.repo_ref).key;
+        let accesses = match matters {
+            true => world.same_repository(&access),
+            false => Arc::new([access].into()),
+        };
+        let name = &strategy.spec.status_name;
+        depending.extend(accesses.iter().flat_map(|it| called(world, it, name)));
+    }
+    depending
+}
+
+/// What a strategy says of its repository: why it is ready or not, and by which access that was read.
+fn reading(strategy: &PromotionStrategy) -> Option<(String, Option<String>)> {
+    let status = strategy.status.as_ref()?;
+    let ready = find(&status.conditions, READY)?;
+    Some((ready.reason.clone(), status.read_by.clone()))
+}
+
+/// The commit statuses with this name by this access.
+fn called(world: &World, access: &ObjectKey, name: &str) -> Vec<Work> {
+    let access = Work::own(Kind::GitRepositoryAccess, access.clone());
+    let mut all = world.interested(&access);
+    all.retain(|it| {
+        let seen = world.commit_statuses.get(it.key.borrowed());
+        let object = seen.as_ref().and_then(Seen::object);
+        it.kind == Kind::CommitStatus && object.is_some_and(|it| is_same_name(&it.spec.name, name))
+    });
+    all
 }
 
 /// Whether a change of this version of a strategy may matter to those of the same repository: it has branches or
@@ -113,7 +183,7 @@ pub(super) fn owner(older: &[Strategy], key: &ObjectKey, branch: &str) -> Option
 }
 
 /// The strategies that have a branch of this one: who owns that changes with it.
-pub(crate) fn sharing(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> Vec<Work> {
+fn sharing(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> Vec<Work> {
     let shares = |other: &PromotionStrategy| {
         let mut own = object.spec.environments.iter();
         own.any(|it| has(other, &it.branch))
@@ -125,9 +195,10 @@ pub(crate) fn sharing(world: &World, key: &ObjectKey, object: &PromotionStrategy
         .collect()
 }
 
-/// The strategies that name any access to the repository of this one.
+/// The strategies that name this access, or any other to its repository that has read that. Others count for nothing,
+/// and everybody can make any number of them.
 pub(crate) fn of_repository(world: &World, access: &ObjectKey) -> Vec<Strategy> {
-    let accesses = world.same_repository(access);
+    let accesses = world.readers(access);
     accesses.iter().flat_map(|it| naming(world, it)).collect()
 }
 

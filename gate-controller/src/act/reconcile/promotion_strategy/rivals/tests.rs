@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use sluice_core::delivery::promotion_strategy::evidence::{Heads, Sight};
 use sluice_core::delivery::pull_request::{Failure, Word};
+use sluice_crds::CommitStatus;
 
 use super::*;
 use crate::act::reconcile::Reconciled;
@@ -74,6 +75,9 @@ impl Scene {
         self.repositories.begin_list(&key, None);
         let listed = listed.map_err(|word| Failure::new(word, "it is not listed"));
         self.repositories.listed(&key, listed);
+        if self.repositories.may_read(&key) == Some(true) {
+            self.note_read(&key);
+        }
     }
 }
 
@@ -102,17 +106,13 @@ fn begun() -> Scene {
 }
 
 fn hold_access(world: &World, namespace: &str, name: &str, url: &str) {
-    hold_access_of(world, namespace, name, url, 8);
+    hold_access_of(world, namespace, name, url, "u");
 }
 
-/// One that was made at this hour.
-fn hold_access_of(world: &World, namespace: &str, name: &str, url: &str, hour: u32) {
+fn hold_access_of(world: &World, namespace: &str, name: &str, url: &str, uid: &str) {
     let access: GitRepositoryAccess = serde_json::from_value(json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "GitRepositoryAccess",
-        "metadata": {
-            "namespace": namespace, "name": name,
-            "creationTimestamp": format!("2026-11-20T{hour:02}:00:00Z"),
-        },
+        "metadata": {"namespace": namespace, "name": name, "uid": uid},
         "spec": {
             "provider": "gitea", "url": url, "secretRef": {"name": "token"},
             "allow": [{"namespaces": ["apps", "team"], "branches": ["env/*"]}],
@@ -123,6 +123,7 @@ fn hold_access_of(world: &World, namespace: &str, name: &str, url: &str, hour: u
     let seen = Some(Seen::Object(Arc::new(access)));
     world.accesses.hold(&key, seen);
     world.note_access(&key, Some(&url.to_lowercase().replace(".git/", "")));
+    note_access(world, &key);
 }
 
 /// A strategy of `env/prod` that is as old as its hour says.
@@ -145,6 +146,7 @@ fn hold(world: &World, object: PromotionStrategy) {
     let key = ObjectKey::of(&object);
     let work = Work::own(Kind::PromotionStrategy, key.clone());
     world.note(&work, object.interests(&key));
+    note(world, &key, &object);
     let seen = Some(Seen::Object(Arc::new(object)));
     world.promotion_strategies.hold(&key, seen);
 }
@@ -221,29 +223,22 @@ fn an_access_that_reads_nothing_takes_no_branch() {
 
 /// The status says what the leader before has found out, and what another shard has.
 #[rstest]
-#[case::ready(Some(("True", "ReconciliationSucceeded", 10)), 8, true)]
-#[case::something_is_wrong_with_a_branch(Some(("False", "MetadataInvalid", 10)), 8, true)]
-#[case::never_decided(None, 8, false)]
-#[case::its_access_is_not_usable(Some(("False", "AccessNotReady", 10)), 8, false)]
-#[case::its_forge_does_not_let_it_read(Some(("False", "ForgeUnavailable", 10)), 8, false)]
-#[case::by_another_access_of_that_name(Some(("True", "ReconciliationSucceeded", 10)), 11, false)]
+#[case::ready(Some(("True", "ReconciliationSucceeded")), "u", true)]
+#[case::something_is_wrong_with_a_branch(Some(("False", "MetadataInvalid")), "u", true)]
+#[case::never_decided(None, "u", false)]
+#[case::its_access_is_not_usable(Some(("False", "AccessNotReady")), "u", false)]
+#[case::its_forge_does_not_let_it_read(Some(("False", "ForgeUnavailable")), "u", false)]
+#[case::by_another_access_of_that_name(Some(("True", "ReconciliationSucceeded")), "v", false)]
 fn an_owner_that_is_not_listed_yet_stays_the_owner(
-    #[case] ready: Option<(&str, &str, u32)>,
-    #[case] access_made: u32,
+    #[case] says: Option<(&str, &str)>,
+    #[case] access: &str,
     #[case] owns: bool,
 ) {
     let scene = begun();
     let url = "https://git.example.com/acme/shop";
-    hold_access_of(&scene, "team", "mine", url, access_made);
+    hold_access_of(&scene, "team", "mine", url, access);
     let mut older = strategy(("team", "older"), ("team", "mine"), 9);
-    let conditions = ready.map(|(status, reason, hour)| {
-        json!([{
-            "type": "Ready", "status": status, "reason": reason, "message": "",
-            "lastTransitionTime": format!("2026-11-20T{hour:02}:00:00Z"),
-        }])
-    });
-    let status = conditions.map(|it| json!({ "conditions": it }));
-    older.status = status.map(|it| serde_json::from_value(it).unwrap());
+    older.status = says.map(|(status, reason)| ready(status, reason));
     hold(&scene, older);
     assert_eq!(owner(&scene).is_some(), owns);
     scene.lists(("team", "mine"), Err(Word::SecretNotUsable));
@@ -407,5 +402,55 @@ fn ready<S: DeserializeOwned>(status: &str, reason: &str) -> S {
         "type": "Ready", "status": status, "reason": reason, "message": "",
         "lastTransitionTime": "2026-11-20T10:00:00Z",
     });
-    serde_json::from_value(json!({ "conditions": [condition] })).unwrap()
+    serde_json::from_value(json!({ "conditions": [condition], "readBy": "u" })).unwrap()
+}
+
+/// Which names are reserved may depend on what another process has read.
+#[test]
+fn what_another_process_has_read_concerns_branches_and_names() {
+    let scene = scene();
+    scene.promotion_strategies.sync();
+    let url = "https://git.example.com/acme/shop";
+    hold_access(&scene, "team", "mine", url);
+    hold(&scene, strategy(("apps", "it"), ("platform", "shop"), 12));
+    for (name, called) in [("same", "Promoter"), ("other", "load-test")] {
+        let status: CommitStatus = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "CommitStatus",
+            "metadata": {"namespace": "apps", "name": name},
+            "spec": {
+                "repoRef": {"namespace": "platform", "name": "shop"}, "sha": "7".repeat(40),
+                "name": called, "phase": "success",
+            },
+        }))
+        .unwrap();
+        let key = ObjectKey::of(&status);
+        let own = Work::own(Kind::CommitStatus, key.clone());
+        scene.note(&own, status.interests(&key));
+        scene
+            .commit_statuses
+            .hold(&key, Some(Seen::Object(Arc::new(status))));
+    }
+    let mut mine = strategy(("team", "older"), ("team", "mine"), 9);
+    mine.spec.status_name = "promoter".to_owned();
+    let mut read = mine.clone();
+    read.status = Some(ready("True", "ReconciliationSucceeded"));
+    let mut failing = mine.clone();
+    failing.status = Some(ready("False", "ForgeUnavailable"));
+    let key = ObjectKey::of(&mine);
+    let depending = |before: &PromotionStrategy, now: &PromotionStrategy| {
+        let [before, now] = [before, now].map(|it| Seen::Object(Arc::new(it.clone())));
+        let change = Change {
+            key: &key,
+            before: Some(&before),
+            now: Some(&now),
+        };
+        let depending = depending(&scene, &scene.repositories, &change).into_iter();
+        let names: BTreeSet<_> = depending.map(|it| it.key.to_string()).collect();
+        names.into_iter().collect::<Vec<_>>()
+    };
+    let all = ["apps/it", "apps/same"];
+    assert_eq!(depending(&mine, &read), all);
+    assert_eq!(depending(&read, &failing), all);
+    assert_eq!(depending(&read, &read), [""; 0]);
+    assert_eq!(depending(&mine, &failing), [""; 0]);
 }
