@@ -203,7 +203,7 @@ impl BitbucketServer {
         }
     }
 
-    /// Whoever changes it has to say the rest again: what is left out is taken away.
+    /// Anyone who changes it has to say the rest again: what is left out is taken away.
     pub(crate) async fn edit(
         &self,
         number: u64,

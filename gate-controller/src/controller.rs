@@ -313,7 +313,7 @@ fn world(settings: &Settings, jumps: &Arc<Jumps>) -> World {
     }
 }
 
-/// What is known of repositories: nothing yet. Whoever needs something wakes the access.
+/// What is known of repositories: nothing yet. Those who need something wake the access.
 fn repositories(clock: &Arc<dyn Clock>, waker: &Waker) -> Repositories {
     let (clock, waker) = (Arc::clone(clock), waker.clone());
     Repositories::new(clock, move |access| {

@@ -186,7 +186,7 @@ impl Listener for Https {
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let (stream, address) = Listener::accept(&mut self.tcp).await;
-            // Whoever does not trust us turns away here.
+            // Anyone who does not trust us turns away here.
             if let Ok(stream) = self.acceptor.accept(stream).await {
                 return (stream, address);
             }

@@ -227,7 +227,7 @@ async fn a_full_disk_is_reported_and_gates_go_on() -> Result<()> {
     Ok(())
 }
 
-/// Whoever is told what a gate is, and changed: people too.
+/// Anyone who is told what a gate is, and changed: people too.
 #[tokio::test]
 async fn a_change_of_what_a_gate_is_is_an_event_on_it() -> Result<()> {
     let stage = Stage::new("defined", "2026-11-20T08:00:00Z").await?;

@@ -154,7 +154,7 @@ spec: {gatekeepers: [{name: switch}]}
 }
 
 #[tokio::test]
-async fn a_gate_follows_its_calendar_and_whoever_edits_it() -> Result<()> {
+async fn a_gate_follows_its_calendar_and_those_who_edit_it() -> Result<()> {
     let stage = Stage::new("calendars", "2026-12-24T12:00:00Z").await?;
     stage.put("uk", "ics", &calendar(CHRISTMAS)).await?;
     stage.gate("uk").await?;

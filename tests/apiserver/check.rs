@@ -182,7 +182,7 @@ impl Desk {
 }
 
 #[tokio::test]
-async fn whoever_has_the_right_gets_the_decision_of_the_instant() -> Result<()> {
+async fn anyone_who_has_the_right_gets_the_decision_of_the_instant() -> Result<()> {
     let desk = Desk::open("asked", |_| {}).await?;
     desk.deployer().await?;
     let token = desk.token("deployer", &[]).await?;

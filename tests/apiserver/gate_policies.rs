@@ -161,7 +161,7 @@ async fn a_freeze_holds_back_whom_it_selects_and_nobody_else() -> Result<()> {
     label(stage, Value::Null).await?;
     until(&desk, &token, true).await?;
 
-    // By kind: whoever asks over HTTP is a Check.
+    // By kind: anyone who asks over HTTP is a Check.
     let of_kind = |kind: &str| json!({"namespaceSelector": here(stage), "kinds": [kind]});
     policy.apply(of_kind("Check")).await?;
     until(&desk, &token, false).await?;

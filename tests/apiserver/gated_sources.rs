@@ -125,10 +125,10 @@ async fn a_child_is_what_it_has_to_be() -> Result<()> {
     Ok(())
 }
 
-/// What was admitted is written before it is done: whoever is stopped in between does it later, and
+/// What was admitted is written before it is done: a replica that is stopped in between does it later, and
 /// asks nobody a second time.
 #[tokio::test]
-async fn what_was_admitted_is_done_by_whoever_comes_next() -> Result<()> {
+async fn what_was_admitted_is_done_by_the_next_one() -> Result<()> {
     let scene = Scene::open("gated-killed").await?;
     scene.gated(json!({})).await?;
     let controller = scene.stage.start().await?;

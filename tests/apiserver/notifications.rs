@@ -1,4 +1,4 @@
-//! Whoever stands in the place of notification-controller is told what becomes an Event.
+//! A server in the place of notification-controller is told what becomes an Event.
 
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -88,7 +88,7 @@ struct Line {
 }
 
 impl Proxy {
-    /// Starts one. Whoever uses it acts as `client` does.
+    /// Starts one. Anyone who uses it acts as `client` does.
     pub async fn start(client: Client) -> Result<Self> {
         Self::plain(client, Arc::default()).await
     }

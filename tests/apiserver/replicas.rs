@@ -44,7 +44,7 @@ pub async fn is_ready(process: &Process) -> Result<()> {
     Ok(())
 }
 
-/// Waits until the replica has heard of a gate, whoever decides it.
+/// Waits until the replica has heard of a gate, no matter which one decides it.
 async fn knows(process: &Process, gate: &str) -> Result<()> {
     let metrics = process.address("metrics").await?;
     let line = format!("name=\"{gate}\",state=\"Open\"}} 1.0");

@@ -204,7 +204,7 @@ async fn a_gate_of_the_same_name_is_another_gate() -> Result<()> {
     no_failures(&controller).await
 }
 
-/// Whoever ends a force has the last word, even if it is being completed.
+/// Anyone who ends a force has the last word, even if it is being completed.
 #[tokio::test]
 async fn a_force_that_is_ended_while_it_is_completed_stays_ended() -> Result<()> {
     let stage = Stage::new("ended", "2026-11-20T12:00:00Z").await?;

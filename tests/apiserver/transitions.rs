@@ -1,4 +1,4 @@
-//! Gates open and close: at the instant, by one write, and told to whoever reads events.
+//! Gates open and close: at the instant, by one write, and told to those who read events.
 
 use std::sync::Arc;
 

@@ -175,7 +175,7 @@ async fn back(stage: &Stage<'_>, git: &Git) -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_uses_the_same_source_is_named_and_joins() -> Result<()> {
+async fn anyone_who_uses_the_same_source_is_named_and_joins() -> Result<()> {
     let stage = Stage::new("adopt-all", NOW).await?;
     let git = Git::serve().await?;
     let one = git.commit(&[("app.yaml", &app("app", "one"))])?;

@@ -1,4 +1,4 @@
-//! What becomes of the child, whoever else has a hand on it.
+//! What becomes of the child, no matter who else changes it.
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
@@ -20,7 +20,7 @@ fn pinned(child: &DynamicObject) -> &Value {
     &child.data["spec"]["ref"]["commit"]
 }
 
-/// The admission policy refuses whoever edits a child; where it is not installed, or somebody may pass
+/// The admission policy refuses anyone who edits a child; where it is not installed, or somebody may pass
 /// it, the edit is taken back.
 #[tokio::test]
 async fn an_edit_of_the_child_is_refused_or_taken_back() -> Result<()> {
@@ -100,9 +100,9 @@ async fn a_child_that_shows_what_was_not_admitted_is_put_right() -> Result<()> {
 }
 
 /// The admission is in the status, the child is not made: the controller is killed then, the gate
-/// closes. Whoever starts next makes the child, and asks nobody.
+/// closes. The replica that starts next makes the child, and asks nobody.
 #[tokio::test]
-async fn whoever_is_killed_before_the_child_is_patched_patches_it_later() -> Result<()> {
+async fn a_replica_that_is_killed_before_the_child_is_patched_patches_it_later() -> Result<()> {
     let app = Delivery::begin("killed", NOW, OPEN).await?;
     let one = app.push("one").await?;
     app.deployed(&one, "one").await?;

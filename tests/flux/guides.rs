@@ -84,7 +84,7 @@ async fn a_freeze_with_drift_correction() -> Result<()> {
     Ok(())
 }
 
-/// The guide of the wiped store, in a world of its own: whoever else is in it would lose artifacts.
+/// The guide of the wiped store, in a world of its own: all others in it would lose artifacts.
 #[tokio::test]
 async fn recover_after_a_wiped_store() -> Result<()> {
     let world = World::start().await?;

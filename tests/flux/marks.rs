@@ -214,7 +214,7 @@ async fn the_status_of_an_artifact_is_written_by_the_controller_alone() -> Resul
 
 /// What is left behind when a GatedSource is gone is somebody's again.
 #[tokio::test]
-async fn whoever_may_write_a_baseline_may_have_the_child() -> Result<()> {
+async fn anyone_who_may_write_a_baseline_may_have_the_child() -> Result<()> {
     let scene = Scene::new("released").await?;
     scene.child(CHILD.0, CHILD.1, git("main")).await?;
     let mut release = annotate("gated-source", Value::Null);
@@ -250,7 +250,7 @@ async fn what_a_gated_source_has_suspended_it_resumes() -> Result<()> {
     // What else is in its spec is its owner's still.
     let branch = json!({"spec": {"ref": {"branch": "other"}}});
     scene.patch(EDITOR, CHILD, branch).await??;
-    // Whoever may write it may take it out of those hands: suspended, or resumed with the mark.
+    // Anyone who may write it may take it out of those hands: suspended, or resumed with the mark.
     let release = annotate("suspended-by", Value::Null);
     scene.patch(EDITOR, CHILD, release.clone()).await??;
     scene.patch(CONTROLLER, CHILD, suspend.clone()).await??;

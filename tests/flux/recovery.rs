@@ -25,7 +25,7 @@ async fn stays(app: &Delivery<'_>, [one, two]: &[String; 2]) -> Result<()> {
     Ok(())
 }
 
-/// source-controller has lost its files and does not know it: whoever misses them has the child fetched
+/// source-controller has lost its files and does not know it: anyone who misses them has the child fetched
 /// once more, at what was admitted.
 #[tokio::test]
 async fn a_wiped_store_is_filled_with_what_was_admitted() -> Result<()> {

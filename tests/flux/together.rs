@@ -137,7 +137,7 @@ async fn several_sources_go_out_together_or_not_at_all() -> Result<()> {
 }
 
 /// A source that is taken out of the list while the gate is closed: what is out stays out, nobody has
-/// to admit it anew, and its child is left to whoever uses it.
+/// to admit it anew, and its child is left to the one who uses it.
 #[tokio::test]
 async fn a_source_may_be_taken_out_while_the_gate_is_closed() -> Result<()> {
     let (pair, one) = Pair::begin("fewer").await?;

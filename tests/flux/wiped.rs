@@ -9,7 +9,8 @@ use sluice_tests::{Writes, poll};
 use crate::stage::{DEADLINE, NOW, Stage, app, condition};
 
 #[tokio::test]
-async fn a_wiped_store_is_noticed_by_whoever_looks_and_never_by_a_suspended_source() -> Result<()> {
+async fn a_wiped_store_is_noticed_by_those_who_look_and_never_by_a_suspended_source() -> Result<()>
+{
     let world = World::start().await?;
     let stage = Stage::within(&world, "wiped", NOW).await?;
     let git = Git::serve().await?;
@@ -48,7 +49,7 @@ async fn a_wiped_store_is_noticed_by_whoever_looks_and_never_by_a_suspended_sour
     .await?;
     stage.reconcile("Kustomization", "pinned").await?;
     stage.applied("pinned", &revision).await?;
-    // The other one still claims to be ready, whoever asks it, and what is deployed is not healed.
+    // The other one still claims to be ready, no matter who asks, and what is deployed is not healed.
     stage.reconcile("GitRepository", "suspended").await?;
     ensure!(!is_stored(&stage, "suspended").await?, "it came back");
     stage.reconcile("Kustomization", "suspended").await?;
@@ -74,7 +75,7 @@ async fn is_stored(stage: &Stage<'_>, name: &str) -> Result<bool> {
 
 /// Why nothing of ours is ever created suspended.
 #[tokio::test]
-async fn a_source_that_is_created_suspended_holds_up_whoever_waits_for_it() -> Result<()> {
+async fn a_source_that_is_created_suspended_holds_up_those_who_wait_for_it() -> Result<()> {
     let stage = Stage::new("waits", NOW).await?;
     let git = Git::serve().await?;
     let source = json!({

@@ -2,7 +2,7 @@
 
 use crate::dockerfile::{Dockerfile, Stage};
 
-/// Labels that whoever finds the image needs.
+/// Labels that anyone who finds the image needs.
 const LABELS: [&str; 5] = ["title", "description", "licenses", "version", "revision"];
 
 /// Every rule that `file` breaks, as a sentence. None: all is well.

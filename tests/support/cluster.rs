@@ -1,4 +1,4 @@
-//! A cluster to work on, whoever runs it.
+//! A cluster to work on, no matter who runs it.
 //!
 //! What comes in: a kubeconfig. What goes out: clients, as the file's own user or as another; and what
 //! another cluster has to know of this one.
@@ -79,7 +79,7 @@ impl Cluster {
         connect(self.read_for(user)?).await
     }
 
-    /// A new client of whoever has this bearer token.
+    /// A new client of the one who has this bearer token.
     ///
     /// # Errors
     ///

@@ -99,7 +99,7 @@ impl InProcess {
         &self.controller.decisions
     }
 
-    /// Waits until it looks at nothing. Everybody sees a write before whoever wrote has its answer,
+    /// Waits until it looks at nothing. Everybody sees a write before the one who wrote has its answer,
     /// counts it and tells of it: who has seen one, and has waited, finds that done.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub const CONTROLLER: &str = "system:serviceaccount:sluice-system:gate-controlle
 ///
 /// # Errors
 ///
-/// If it cannot be installed. Whoever asks later gets the same error without another try.
+/// If it cannot be installed. Anyone who asks later gets the same error without another try.
 pub async fn installed() -> Result<&'static Cluster> {
     static INSTALLED: OnceCell<Result<ControlPlane, String>> = OnceCell::const_new();
     let start = async || {

@@ -10,7 +10,7 @@ use axum::Router;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// A server on a free port, on the runtime of whoever started it. Dropped, it is gone.
+/// A server on a free port, on the runtime of the one who started it. Dropped, it is gone.
 pub(crate) struct Serving {
     address: SocketAddr,
     _server: JoinSet<()>,

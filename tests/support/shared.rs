@@ -1,6 +1,6 @@
 //! One server for all tests of a process, a second one for tests that need two, and one for a test alone.
 //!
-//! What comes in: the environment. What goes out: a [`Cluster`] with our CRDs, started by whoever
+//! What comes in: the environment. What goes out: a [`Cluster`] with our CRDs, started by the one who
 //! asks first, and gone with the process.
 
 use std::env;
@@ -31,7 +31,7 @@ struct Shared {
 ///
 /// # Errors
 ///
-/// If it cannot be started. Whoever asks later gets the same error without another try.
+/// If it cannot be started. Anyone who asks later gets the same error without another try.
 pub async fn shared() -> Result<&'static Cluster> {
     static SHARED: OnceCell<Result<Shared, String>> = OnceCell::const_new();
     let start = async || open().await.map_err(|error| format!("{error:#}"));

@@ -44,7 +44,7 @@ async fn a_partition_below_zero_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// Whoever reads a CloneSet finds them, whatever was written.
+/// Anyone who reads a CloneSet finds them, whatever was written.
 #[tokio::test]
 async fn defaults_are_written_into_the_object() -> Result<()> {
     let scene = Scene::new("defaults").await?;

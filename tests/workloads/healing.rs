@@ -55,7 +55,7 @@ async fn heals(db: &Workload, size: usize) -> Result<()> {
     Ok(())
 }
 
-/// The broken pod has to be deleted by whoever reverts.
+/// The broken pod has to be deleted by the one who reverts.
 #[tokio::test]
 async fn an_ordered_stateful_set_is_not_healed_by_a_revert() -> Result<()> {
     let scene = Scene::new("ordered").await?;

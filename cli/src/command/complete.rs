@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn options_go_to_whoever_asks_the_api_server() {
+    fn options_go_to_the_one_who_asks_the_api_server() {
         let program = crate::command::program();
         let words = ["-n", "apps", "why", "--context=east", "--as", "alice"];
         let words = words.map(str::to_owned);

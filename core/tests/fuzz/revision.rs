@@ -94,7 +94,7 @@ fn reads_the_same_again(revision: &Revision) {
     );
 }
 
-/// Whoever writes down what a revision says of itself means it.
+/// Anyone who writes down what a revision says of itself means it.
 fn is_matched_by_its_own_names(revision: &Revision) {
     let matches = |entry: &str| {
         let pattern = Pattern::parse(entry).unwrap_or_else(|problem| panic!("{problem}"));

@@ -49,7 +49,7 @@ impl fmt::Debug for Token {
 /// Who asks a forge, as a Secret has it.
 #[derive(Clone, Debug)]
 pub enum Login {
-    /// Whoever has this token.
+    /// Those who have this token.
     Token(Token),
     /// A GitHub App, which gets its tokens by itself.
     App(AppKeys),

@@ -210,7 +210,7 @@ async fn an_address_that_cannot_be_used_is_refused_where_http_is_allowed(
 }
 
 #[tokio::test]
-async fn http_is_for_whoever_says_so() {
+async fn http_is_for_those_who_say_so() {
     let server = plain(Reply::ok("text")).await;
     let url = server.address("http", HOST, "/");
     assert_eq!(
@@ -258,7 +258,7 @@ async fn a_redirect_leads_nowhere() {
 }
 
 #[tokio::test]
-async fn whoever_asks_may_wait_for_less_than_everybody() {
+async fn anyone_who_asks_may_wait_for_less_than_everybody() {
     let server = plain(Reply::Stall(Vec::new())).await;
     let url = server.address("http", HOST, "/");
     let waiting = |time| Request {

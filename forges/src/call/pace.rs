@@ -54,7 +54,7 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    /// Whether it is done although so little of what the forge allows is left. Whoever makes others ask much must
+    /// Whether it is done although so little of what the forge allows is left. Anyone who makes others ask much must
     /// not use up by that what merges need.
     fn is_spared(self, left: Left) -> bool {
         match self {

@@ -20,13 +20,13 @@ pub struct CommitObject {
     pub parents: Vec<Sha>,
     /// Who wrote it, in their own words. None: that is not written as Git writes it.
     pub author: Option<Signature>,
-    /// When it was committed, by the clock of whoever did.
+    /// When it was committed, by the clock of the one who did.
     pub committed_at: Timestamp,
     /// What was written about it, with its trailers.
     pub message: String,
 }
 
-/// Whoever wrote a commit, by their own account.
+/// Who wrote a commit, by their own account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they say what they are")]
 pub struct Signature {

@@ -82,7 +82,7 @@ impl Git {
     }
 
     /// Those that are called so. A server is asked for all that begin so, of which there may be very many:
-    /// whoever pushes can make them. Others are dropped while they come, and where there are too many the list is
+    /// anyone who pushes can make them. Others are dropped while they come, and where there are too many the list is
     /// cut. What it has brought is right all the same.
     pub(crate) async fn named(&self, names: &[String]) -> Result<Named, ForgeError> {
         let all: BTreeSet<_> = names.iter().map(String::as_str).collect();
@@ -306,7 +306,7 @@ mod tests {
         let listed = listed(&text, &prefixes, false).unwrap();
         let found: Vec<_> = listed.iter().map(|it| (it.name.as_str(), &it.id)).collect();
         assert_eq!(found, [("refs/heads/r", &a), ("refs/notes/x", &b)]);
-        // What is no reference is left to whoever reads the rest.
+        // What is no reference is left to the one who reads the rest.
         let other = "a".repeat(64) + " refs/heads/r0\n";
         for line in [b"ERR no".as_slice(), b"x", other.as_bytes()] {
             let whole = said(&[line]);

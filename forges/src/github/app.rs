@@ -206,7 +206,7 @@ impl AppTokens {
         way: &Way,
         now: Timestamp,
     ) -> Result<Token, ForgeError> {
-        // Whoever does not have the key gets no token of whoever has.
+        // Without the key nobody gets a token of those who have it.
         let App {
             id,
             installation,

@@ -28,7 +28,7 @@ pub enum StatusState {
     Failure,
 }
 
-/// A commit status as it was seen. Whoever may push may set one.
+/// A commit status as it was seen. Anyone who may push may set one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenStatus {
     /// What it is about.

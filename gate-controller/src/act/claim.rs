@@ -1,6 +1,6 @@
 //! Whether an errand has changed something yet.
 //!
-//! What comes in: the errand, right before it sends a change; and whoever has something more urgent to say. What
+//! What comes in: the errand, right before it sends a change; and the one who has something more urgent to say. What
 //! goes out: which of both was first. One that has sent nothing leaves nothing behind when it is ended. Of one that
 //! has, nobody knows what it has done before its end.
 

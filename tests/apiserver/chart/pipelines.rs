@@ -70,7 +70,7 @@ fn secrets_of_pipelines_are_read_by_name_alone() -> Result<()> {
     Ok(())
 }
 
-/// Without a word about pipelines, and whoever works at forges.
+/// Without a word about pipelines, and what works at forges.
 #[test]
 fn what_opens_forges_is_read_by_who_works_there() -> Result<()> {
     let secrets = json!([{"namespace": "apps", "names": ["git-token", "hook"]}]);

@@ -335,7 +335,7 @@ fn events_are_told_to_flux_when_an_address_is_given() -> Result<()> {
     Ok(())
 }
 
-/// Whoever asks reaches a port that is served, and the certificate is where the flags say.
+/// Anyone who asks reaches a port that is served, and the certificate is where the flags say.
 #[test]
 fn those_who_ask_are_answered_when_it_is_switched_on() -> Result<()> {
     let check = json!({

@@ -38,7 +38,7 @@ spec: {gatekeepers: [{name: holidays}]}
 /// Not everybody who may see gates may read ConfigMaps: then the controller's report counts, and
 /// without one nobody knows.
 #[tokio::test]
-async fn calendars_are_read_by_whoever_may() -> Result<()> {
+async fn calendars_are_read_by_those_who_may() -> Result<()> {
     let (stage, controller) = guarded().await?;
     controller.stop().await;
     stage.apply(HOLIDAYS).await?;

@@ -13,7 +13,7 @@ const CLOSED: &str = "{apiVersion: sluice.dev/v1alpha1, kind: Gate, metadata: {n
                       spec: {default: closed}}";
 
 #[tokio::test]
-async fn whoever_is_told_no_waits_until_it_is_told_yes() -> Result<()> {
+async fn anyone_who_is_told_no_waits_until_it_is_told_yes() -> Result<()> {
     let stage = Stage::new("cli-pending", &soon(0)?.to_string()).await?;
     stage.apply(CLOSED).await?;
     let client = stage.client();

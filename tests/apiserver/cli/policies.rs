@@ -1,4 +1,4 @@
-//! Gate policies, as whoever asks meets them: `check`, `why` and `wait`.
+//! Gate policies, as those meet them who ask: `check`, `why` and `wait`.
 
 use anyhow::{Result, ensure};
 use kube::Api;
@@ -43,7 +43,7 @@ async fn policy(stage: &Stage, kinds: &[&str]) -> Result<Api<GatePolicy>> {
 }
 
 #[tokio::test]
-async fn a_policy_holds_back_whoever_asks() -> Result<()> {
+async fn a_policy_holds_back_those_who_ask() -> Result<()> {
     let stage = Stage::new("cli-policies", "2026-11-20T12:00:00Z").await?;
     stage.apply(GATES).await?;
     says(
@@ -101,7 +101,7 @@ async fn a_policy_holds_back_whoever_asks() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_waits_waits_for_policies() -> Result<()> {
+async fn anyone_who_waits_waits_for_policies() -> Result<()> {
     let stage = Stage::new("cli-policies", "2026-11-20T12:00:00Z").await?;
     stage.apply(GATES).await?;
     let policies = policy(&stage, &[]).await?;

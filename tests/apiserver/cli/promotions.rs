@@ -254,7 +254,7 @@ async fn why_tells_everything_that_an_environment_waits_for() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_when_a_commit_has_come() -> Result<()> {
+async fn anyone_who_waits_is_told_when_a_commit_has_come() -> Result<()> {
     let stage = shop("cli-promotions-wait").await?;
     let wait = |name: &'static str, wanted: &'static str| ["wait", name, "--for", wanted];
     let says = async |words: &[&str], code: i32, expected: &str| {

@@ -167,7 +167,7 @@ async fn what_waits_at_a_source_is_listed() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_may_not_see_gated_sources_cannot_be_told() -> Result<()> {
+async fn anyone_who_may_not_see_gated_sources_cannot_be_told() -> Result<()> {
     let stage = staged().await?;
     let others = ["gates", "gatekeepers", "approvals"];
     let rules = [

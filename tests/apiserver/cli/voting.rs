@@ -219,7 +219,7 @@ async fn a_vote_that_would_not_count_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_revision_is_told_of_each_vote() -> Result<()> {
+async fn anyone_who_waits_for_a_revision_is_told_of_each_vote() -> Result<()> {
     let (stage, _controller) = polls().await?;
     let arguments = ["wait", "outer", "-r", COMMIT];
     let mut waiting = Going::start(&stage, "dave", &arguments)?;

@@ -8,7 +8,7 @@ use super::{GATES, Going, says};
 use crate::stage::Stage;
 
 #[tokio::test]
-async fn whoever_waits_is_told_why_and_when_it_is_over() -> Result<()> {
+async fn anyone_who_waits_is_told_why_and_when_it_is_over() -> Result<()> {
     let stage = Stage::new("cli-wait", "2026-11-20T12:00:00Z").await?;
     stage.apply(GATES).await?;
     let turn = async |spec: Value| {
@@ -61,7 +61,7 @@ async fn waiting_ends_at_once_or_in_time() -> Result<()> {
 
 /// A window that opens in a moment: nothing changes on the server, only the time.
 #[tokio::test]
-async fn whoever_waits_is_woken_by_the_clock() -> Result<()> {
+async fn anyone_who_waits_is_woken_by_the_clock() -> Result<()> {
     let stage = Stage::new("cli-clock", "2026-11-20T12:00:00Z").await?;
     let until = jiff::Timestamp::from_second(stage_now().as_second() + 3)?;
     stage

@@ -180,7 +180,7 @@ async fn a_longer_window_revives_no_request() -> Result<()> {
     Ok(())
 }
 
-/// The note is the controller's alone: whoever restores a gate leaves it out.
+/// The note is the controller's alone: anyone who restores a gate leaves it out.
 #[tokio::test]
 async fn a_backup_is_restored_without_the_note() -> Result<()> {
     let stage = Stage::installed("backup", "2026-11-20T12:00:00Z").await?;

@@ -28,7 +28,7 @@ async fn scene(word: &str, order: impl Fn(&Proxy)) -> Result<(Scene, Proxy, InPr
     Ok((scene, proxy, controller))
 }
 
-/// What cannot be written into the status is not done: whoever came next could not know of it.
+/// What cannot be written into the status is not done: the next replica could not know of it.
 #[tokio::test]
 async fn nothing_goes_out_before_it_is_written_down() -> Result<()> {
     let refused = || refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError");

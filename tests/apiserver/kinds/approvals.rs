@@ -1,4 +1,4 @@
-//! Votes: in the name of whoever votes, counted by person and by revision.
+//! Votes: in the name of the one who votes, counted by person and by revision.
 
 use anyhow::{Context, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,7 @@ use super::{COMMIT, asked};
 use crate::policies::scene::refused_by;
 use crate::stage::{DEADLINE, Stage, soon};
 
-/// Two people have to approve; whoever wrote the change does not count.
+/// Two people have to approve; the author of the change does not count.
 const RELEASE: &str = "
 apiVersion: v1
 kind: ConfigMap

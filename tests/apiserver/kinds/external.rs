@@ -244,7 +244,7 @@ async fn the_script_of_the_guide_reports() -> Result<()> {
         assert_eq!(message(&status), words);
     }
 
-    // Whoever else has the right to write there still may not report.
+    // Anyone else who may write there still may not report.
     let admin = run(&stage, "admin", &["open", "trust me"]).await?;
     let said = String::from_utf8_lossy(&admin.stderr).into_owned();
     assert!(

@@ -44,7 +44,7 @@ async fn the_refusal_says_who_lacks_what_and_where() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_has_the_right_forces_in_their_own_name() -> Result<()> {
+async fn anyone_who_has_the_right_forces_in_their_own_name() -> Result<()> {
     let scene = Scene::new().await?;
     refused(
         scene.annotate("carol", &force("dave")).await?,
@@ -163,7 +163,7 @@ async fn ending_a_force_needs_the_right() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_changes_a_force_takes_it_over() -> Result<()> {
+async fn anyone_who_changes_a_force_takes_it_over() -> Result<()> {
     let scene = Scene::forced().await?;
     let longer = annotations([("sluice.dev/force-until", "2026-11-21T17:00:00Z")]);
     refused(scene.annotate("dave", &longer).await?, "write \"dave\"")?;

@@ -82,7 +82,7 @@ fn edits() -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn whoever_may_pause_and_retry_does_nothing_else() -> Result<()> {
+async fn anyone_who_may_pause_and_retry_does_nothing_else() -> Result<()> {
     let scene = scene().await?;
     change(&scene, "operator", &suspended(true)).await??;
     change(&scene, "operator", &suspended(false)).await??;
@@ -102,7 +102,7 @@ async fn whoever_may_pause_and_retry_does_nothing_else() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_edits_neither_pauses_nor_retries() -> Result<()> {
+async fn anyone_who_edits_neither_pauses_nor_retries() -> Result<()> {
     let scene = scene().await?;
     let paused = change(&scene, "editor", &suspended(true)).await?;
     refused_by(

@@ -68,7 +68,7 @@ async fn a_promotion_is_taken_back_in_ones_own_name() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_may_update_it_says_what_fixes_it_and_nothing_else() -> Result<()> {
+async fn anyone_who_may_update_it_says_what_fixes_it_and_nothing_else() -> Result<()> {
     let scene = scene().await?;
     let alice = reverts(&scene, "alice").await?;
     alice.add(&revert("back", "alice")?).await?;

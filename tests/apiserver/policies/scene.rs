@@ -74,7 +74,7 @@ impl Scene {
         Ok(Api::namespaced(client, self.namespace.name()))
     }
 
-    /// The API server, as whoever may do everything.
+    /// The API server, as anyone who may do everything.
     pub fn cluster(&self) -> &Cluster {
         self.cluster
     }

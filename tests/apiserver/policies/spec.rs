@@ -75,7 +75,7 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 #[tokio::test]
-async fn whoever_may_only_force_forces_and_asks_for_a_look() -> Result<()> {
+async fn anyone_who_may_only_force_forces_and_asks_for_a_look() -> Result<()> {
     let scene = scene().await?;
     scene.annotate("oncall", &force("oncall")).await??;
     let longer = annotations([("sluice.dev/force-until", "2026-11-21T17:00:00Z")]);
@@ -112,7 +112,7 @@ async fn the_controller_cannot_edit_gates() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_may_update_gates_edits_them() -> Result<()> {
+async fn anyone_who_may_update_gates_edits_them() -> Result<()> {
     let scene = scene().await?;
     for edit in edits() {
         // An owner that is not there takes the gate with it.

@@ -58,7 +58,7 @@ async fn the_controller_alone_writes_status() -> Result<()> {
     Ok(())
 }
 
-/// What the policy did not compare could be written by whoever may write a report.
+/// What the policy did not compare could be written by the one who may write a report.
 #[test]
 fn the_writers_of_reports_change_no_other_field_of_a_status() -> Result<()> {
     let policy = std::fs::read_to_string(

@@ -1,7 +1,7 @@
 //! Looks at every version of every object in a namespace, from when it is started until it is ended.
 //!
 //! What comes in: a cluster and a namespace. What goes out: what breaks a rule. It looks from a thread
-//! of its own, so that whoever ends it can wait for it wherever they are.
+//! of its own, so that the one who ends it can wait for it wherever they are.
 
 use std::collections::{BTreeSet, HashMap};
 use std::thread::{self, JoinHandle};
@@ -113,7 +113,7 @@ async fn watch(
         listed += usize::from(matches!(seen, Seen::All));
         book.see(seen);
     }
-    // Whoever started it may have gone.
+    // The one who started it may be gone.
     let _ = looks.send(());
     loop {
         tokio::select! {

@@ -1,6 +1,6 @@
 # Runs one server for as long as the other end of our standard input is held open.
 #
-# Whoever started us holds that end and nobody else does. When it goes, in whatever way (dropped,
+# The one who started us holds that end and nobody else does. When it goes, in whatever way (dropped,
 # panicked, interrupted, killed), we read the end of the file and kill the server. Usage:
 # sh -c SCRIPT NAME LOG COMMAND... ; ends with the exit status of the command, whose process id is
 # in LOG.pid.

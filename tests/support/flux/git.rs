@@ -228,7 +228,7 @@ fn repository(folder: &Path) -> PathBuf {
 
 fn git() -> Command {
     let mut command = Command::new("git");
-    // Whoever tests has settings of their own.
+    // Anyone who tests has settings of their own.
     command
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1");

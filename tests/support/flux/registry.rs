@@ -114,7 +114,7 @@ impl Registry {
         tag: &str,
         files: &[(&str, impl AsRef<str>)],
     ) -> Result<Pushed> {
-        // On the runtime of the caller, which may not be that of whoever started the registry.
+        // On the runtime of the caller, which may not be that of the one who started the registry.
         let mut config = Config::new(format!("http://{}", self.address).parse()?);
         config.default_retry = false;
         let client = Client::try_from(config)?;

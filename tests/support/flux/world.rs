@@ -55,7 +55,7 @@ impl World {
 ///
 /// # Errors
 ///
-/// If it cannot be started. Whoever asks later gets the same error without another try.
+/// If it cannot be started. Anyone who asks later gets the same error without another try.
 pub async fn world() -> Result<&'static World> {
     static WORLD: OnceCell<Result<World, String>> = OnceCell::const_new();
     let start = async || World::start().await.map_err(|error| format!("{error:#}"));

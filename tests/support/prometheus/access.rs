@@ -57,7 +57,7 @@ impl Access {
     /// authentication and foreign authorities, too.
     pub(super) fn client(self, address: SocketAddr, identity: Option<&Identity>) -> Result<Client> {
         let mut config = Config::new(self.url(address).parse()?);
-        // Whoever asks polls.
+        // Those who ask poll.
         config.default_retry = false;
         config.root_cert = identity.map(|identity| vec![identity.authority_der.clone()]);
         if self.password {

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_forces_the_gate_meanwhile_takes_it_over() {
+    fn anyone_who_forces_the_gate_meanwhile_takes_it_over() {
         let theirs = gate(ASKED, "bob", &status(ASKED, "open", ACCEPTED, "forced"));
         let Answer::Refused(why) = written().answer(&theirs) else {
             panic!("it is not ours any more")

@@ -206,7 +206,7 @@ fn list_at(
     }
     // A person is heard at once, and then like everybody else.
     let is_new = request.is_some() && list.requested.as_deref() != request;
-    // While it fails, whoever wants a list waits like everybody else: anybody could ask for one again and again.
+    // While it fails, anyone who wants a list waits like everybody else: anybody could ask for one again and again.
     let wanted = list.wanted_at;
     let wanted = wanted.filter(|_| list.is_needed && list.failing.is_none());
     let wanted = [is_new.then_some(now), wanted].into_iter().flatten().min();

@@ -222,7 +222,7 @@ fn start(course: &Course, present: &[Size]) -> Vec<Size> {
             let target = pair.start(&sizes);
             super::course::to_sizes(&PairSizes { target, ..sizes })
         }
-        // Only what the run writes: the rest is latched, and whoever changes it is told.
+        // Only what the run writes: the rest is latched, and anyone who changes it is told.
         Course::Update(_) => present
             .iter()
             .map(|size| Size {

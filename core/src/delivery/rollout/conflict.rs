@@ -63,7 +63,7 @@ pub(super) fn at_start(given: &Given, plan: &Plan, members: &[Member<'_>]) -> Op
         .or_else(|| reverted_in_git(given, plan, members.first()?))
 }
 
-/// The same where nothing is left to roll out: whoever else has the workloads.
+/// The same where nothing is left to roll out: no matter who else has the workloads.
 pub(super) fn of_others(given: &Given, members: &[Member<'_>]) -> Option<Conflict> {
     let claimed = members.iter().find_map(|member| claimed(given, member));
     claimed.or_else(|| ended(given, members.first()?))

@@ -218,7 +218,7 @@ async fn the_last_tenth_is_kept_for_merges() {
     assert_eq!(change(&usual).await, Ok(()));
 }
 
-/// Whoever makes others ask much does not use up what merges need.
+/// Anyone who makes others ask much does not use up what merges need.
 #[tokio::test(start_paused = true)]
 async fn the_last_twentieth_is_not_for_questions_either() {
     let pace = Arc::<Pace>::default();

@@ -158,7 +158,7 @@ async fn the_app_says_who_it_is_by_its_key() {
 }
 
 #[tokio::test]
-async fn a_token_is_given_only_to_whoever_has_the_key() {
+async fn a_token_is_given_only_to_those_who_have_the_key() {
     let scene = Scene::new().await;
     let apps = [key(), key()].map(|(pem, _)| App::new("12345", Some(7), &pem).unwrap());
     let replies = [

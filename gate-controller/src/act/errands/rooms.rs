@@ -3,7 +3,7 @@
 //!
 //! What comes in: the namespace of an object, and the line that its errand stands in: that of the host that it
 //! asks, or at a forge of the credential that it asks with, because what a forge asks to wait for counts for that.
-//! What goes out: a place, held until it is dropped. No namespace takes all places of a line, and whoever waits in a
+//! What goes out: a place, held until it is dropped. No namespace takes all places of a line, and anyone who waits in a
 //! line holds nothing that those of another namespace wait for elsewhere: a host that does not answer, or a forge
 //! that wants to be left alone, delays only those who ask it in the same way.
 //!

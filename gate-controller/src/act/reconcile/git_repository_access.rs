@@ -1,7 +1,7 @@
 //! A look at a GitRepositoryAccess: what its forge is asked, as errands, and what is reported of it.
 //!
-//! What the forge has said goes into [`Repositories`](crate::observe::repositories::Repositories), and whoever
-//! needs it is woken. Nothing is decided from a status, so that what is asked does not wait for one.
+//! What the forge has said goes into [`Repositories`](crate::observe::repositories::Repositories), and those
+//! who need it are woken. Nothing is decided from a status, so that what is asked does not wait for one.
 
 use std::sync::Arc;
 

@@ -76,7 +76,7 @@ pub(super) async fn ask(at: SocketAddr, method: &str, path: &str) -> (String, Ve
 }
 
 #[tokio::test]
-async fn whoever_knows_the_address_gets_the_file() {
+async fn anyone_who_knows_the_address_gets_the_file() {
     let shop = Shop::open().await;
     let (head, body) = shop.ask("GET", &shop.path()).await;
     assert!(head.starts_with("http/1.1 200 ok\r\n"), "{head}");

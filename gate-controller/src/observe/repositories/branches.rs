@@ -108,7 +108,7 @@ impl Branches {
     }
 
     /// Whether they may be read. A failure that passes says nothing of that. Who is refused is refused until a list
-    /// has succeeded, and who changes the spec has to read them again in time: otherwise whoever could read them
+    /// has succeeded, and who changes the spec has to read them again in time: otherwise anyone who could read them
     /// once could go on saying so.
     pub(super) fn may_be_read(&self, now: Timestamp) -> Option<bool> {
         let is_late = self.is_respecified && self.stale_at().is_some_and(|at| at <= now);
@@ -212,7 +212,7 @@ impl Branches {
             Some(_) | None => News::ForAll,
         };
         let heads = match before {
-            // Whoever holds the one before holds this one.
+            // Those who hold the one before hold this one.
             Some(before) if *before.heads == heads => before.heads,
             Some(_) | None => Arc::new(heads),
         };

@@ -2,7 +2,7 @@
 //!
 //! Each question is asked once, however many want to know. Most answers are right for ever. A failure of the
 //! forge holds all questions for a while; the one that has failed then waits behind all others. What fails of one
-//! question alone, as whoever pushes can make it fail, says nothing of others.
+//! question alone, as anyone who pushes can make it fail, says nothing of others.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

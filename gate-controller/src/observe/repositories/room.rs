@@ -1,7 +1,7 @@
 //! How much memory answers may take: for one who asks about a repository, for a namespace, and all of them together.
 //!
 //! What a namespace may have is bounded twice: by a part of the whole, and by what is left for all others. So
-//! however many ask for much, there is always room for whoever has little.
+//! however many ask for much, there is always room for anyone who has little.
 
 use std::collections::HashMap;
 use std::hash::Hash;

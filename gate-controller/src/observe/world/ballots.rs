@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ballot_follows_its_approvals_and_whoever_counts_it_holds_still() {
+    fn a_ballot_follows_its_approvals_and_stays_the_same_for_those_who_count_it() {
         let (ballots, key) = (Ballots::default(), key());
         let note = |before: Option<&Seen<Approval>>, now: Option<&Seen<Approval>>| {
             let key = &key;

@@ -286,7 +286,7 @@ async fn all_that_is_refused_takes_the_same_time(#[case] path: &str) {
     assert!(begun.elapsed() < LEAST);
 }
 
-/// A proxy may find the shard that has it. Whoever has no key learns nothing of shards.
+/// A proxy may find the shard that has it. Anyone who has no key learns nothing of shards.
 #[tokio::test(start_paused = true)]
 async fn what_is_for_another_shard_is_to_be_sent_again() {
     let scene = Scene::new();

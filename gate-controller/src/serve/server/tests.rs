@@ -81,7 +81,7 @@ fn patience(millis: u64) -> Bounds {
 }
 
 #[tokio::test]
-async fn whoever_asks_is_answered() {
+async fn anyone_who_asks_is_answered() {
     let served = Served::plain(Bounds::default()).await;
     let answer = ask(&mut served.connect().await, "").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -90,7 +90,7 @@ async fn whoever_asks_is_answered() {
 }
 
 #[tokio::test]
-async fn whoever_says_nothing_or_stops_midway_is_let_go() {
+async fn anyone_who_says_nothing_or_stops_midway_is_let_go() {
     let served = Served::plain(patience(50)).await;
     for said in ["", "GET / HTTP/1.1\r\nHost: loc"] {
         let mut stream = served.connect().await;
@@ -260,7 +260,7 @@ async fn ask_known(served: &Served, by: &CertificateDer<'static>) -> std::io::Re
 }
 
 #[tokio::test]
-async fn a_new_certificate_is_shown_to_whoever_comes_next() {
+async fn a_new_certificate_is_shown_to_the_next_one() {
     let folder = Folder::new();
     let first = folder.renew();
     let certificates = Arc::new(folder.read().await.unwrap());
@@ -286,7 +286,7 @@ async fn a_new_certificate_is_shown_to_whoever_comes_next() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_speak_tls_is_let_go() {
+async fn anyone_who_does_not_speak_tls_is_let_go() {
     let folder = Folder::new();
     folder.renew();
     let certificates = Arc::new(folder.read().await.unwrap());

@@ -28,7 +28,7 @@ async fn strangers_are_told_what_is_missing(
 }
 
 #[tokio::test]
-async fn whoever_lacks_a_right_is_told_which() {
+async fn anyone_who_lacks_a_right_is_told_which() {
     let stage = Scene::default().start();
     let asked = json!({
         "gates": {"refs": [{"name": "production"}, {"name": "freeze", "namespace": "shared"}]},
@@ -86,7 +86,7 @@ async fn a_burst_asks_once() {
 }
 
 #[tokio::test]
-async fn whoever_gives_up_leaves_the_others_their_answer() {
+async fn anyone_who_gives_up_leaves_the_others_their_answer() {
     let stage = Scene {
         api: Api {
             answers: Some(Semaphore::new(0)),

@@ -8,7 +8,7 @@ use super::*;
 const COMMIT: &str = "4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
 
 #[tokio::test]
-async fn whoever_has_the_right_gets_a_decision() {
+async fn anyone_who_has_the_right_gets_a_decision() {
     let stage = Scene::default().start();
     let open = stage.check("alice", &production()).await;
     assert_eq!(open.status, StatusCode::OK);

@@ -231,7 +231,7 @@ async fn standard_output_that_cannot_be_written_is_reported() {
 }
 
 #[tokio::test]
-async fn whoever_must_know_waits_so_long_for_a_disk_and_no_longer() {
+async fn anyone_who_must_know_waits_so_long_for_a_disk_and_no_longer() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pipe");
     assert!(

@@ -65,7 +65,7 @@ async fn prometheus_is_asked_as_somebody_it_knows() -> Result<()> {
         ensure!(message(&status).contains(words), "{name}: {status:?}");
     }
 
-    // The Secret is read each time: who mends it is heard at once by whoever asks for a look.
+    // The Secret is read each time: after it is repaired, a look that somebody asks for succeeds at once.
     stage
         .apply(&secret("reader", &json!({"password": "close sesame"})))
         .await?;

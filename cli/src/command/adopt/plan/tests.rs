@@ -166,7 +166,7 @@ fn a_release_that_knows_no_revision_starts_with_what_its_source_serves() {
 }
 
 #[test]
-fn whoever_uses_the_same_source_is_named_or_moved_too() {
+fn anyone_who_uses_the_same_source_is_named_or_moved_too() {
     let mut all = around(kustomization("app", "GitRepository", "repo"));
     all.consumers
         .push(kustomization("web", "GitRepository", "repo"));

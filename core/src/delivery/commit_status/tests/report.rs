@@ -374,7 +374,7 @@ fn a_name_of_somebody_else_is_refused() {
     assert!(is_same_name("Load-Test ", "load-test") && !is_same_name("a", "ab"));
 }
 
-/// Otherwise whoever reserves a name afterwards would keep on show what is not true any more.
+/// Otherwise anyone who reserves a name afterwards would keep on show what is not true any more.
 #[test]
 fn a_success_is_taken_back_also_under_a_name_that_was_reserved_since() {
     let reserved = said("ReservedName", &["Stalled"]);

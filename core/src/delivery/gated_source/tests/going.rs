@@ -130,7 +130,7 @@ fn what_is_held_no_longer_is_resumed_before_it_goes() {
 /// It is not known whether the child is gone, and it cannot be deleted: that is reported, and deletion is
 /// tried when the child can be seen.
 #[test]
-fn whoever_cannot_see_the_children_keeps_their_gated_source() {
+fn anyone_who_cannot_see_the_children_keeps_their_gated_source() {
     let mut play = Play::new(&json!({ "deletionPolicy": "Delete" }));
     play.open();
     play.settle();

@@ -50,7 +50,7 @@ fn a_revision_costs_few_writes_and_no_change_costs_none() {
 }
 
 #[test]
-fn whoever_is_killed_after_the_status_makes_the_child_later_without_asking() {
+fn a_replica_that_is_killed_after_the_status_makes_the_child_later_without_asking() {
     let mut play = Play::new(&json!({}));
     play.open();
     let report = play.look();
@@ -299,7 +299,7 @@ fn the_baseline_of_a_chart_in_a_registry_is_the_digest_that_runs() {
 
 /// With each commit source-controller says for a moment that it is at work.
 #[test]
-fn a_source_at_work_is_no_news_for_whoever_has_something_out() {
+fn a_source_at_work_is_no_news_for_one_that_has_something_out() {
     let mut play = Play::new(&json!({}));
     play.open();
     play.settle();
@@ -331,7 +331,7 @@ fn a_source_at_work_is_no_news_for_whoever_has_something_out() {
 
 /// The source leaves its shard, and the child with it.
 #[test]
-fn a_child_is_fetched_by_whoever_fetches_its_source() {
+fn a_child_is_fetched_by_the_one_who_fetches_its_source() {
     let mut play = Play::new(&json!({}));
     let shard = "sharding.fluxcd.io/key".to_owned();
     let labels = |play: &Play| play.child.as_ref().unwrap().metadata.labels.clone();
@@ -392,7 +392,7 @@ pub(super) fn kustomization(name: &str, source: &str) -> FluxObject {
 }
 
 #[test]
-fn whoever_goes_past_the_gates_is_named() {
+fn anyone_who_goes_past_the_gates_is_named() {
     let mut play = Play::new(&json!({}));
     play.consumers = vec![
         (ConsumerKind::Kustomization, kustomization("app", "app")),

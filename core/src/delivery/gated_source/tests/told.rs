@@ -94,7 +94,7 @@ fn each_approval_is_told(#[case] besides: &[(&str, &str)]) {
 }
 
 #[test]
-fn whoever_asks_for_a_look_reads_what_was_measured_last() {
+fn anyone_who_asks_for_a_look_reads_what_was_measured_last() {
     let mut play = Play::new(&json!({}));
     play.keep(METRIC);
     play.measure("production", "0.5");

@@ -16,7 +16,7 @@ use crate::flux::users::labelled;
 /// With these values of its annotation, kustomize-controller does not change the object.
 const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
 
-/// Whoever may write a Kustomization writes its rules: how many of them are read, how long a pattern may be, in
+/// Anyone who may write a Kustomization writes its rules: how many of them are read, how long a pattern may be, in
 /// bytes, and how large when it is compiled. What is beyond ignores nothing.
 const MOST_RULES: usize = 100;
 const LONGEST: usize = 256;

@@ -109,7 +109,7 @@ fn a_request_inherits_nothing_from_a_force_that_has_ended(
 
 /// A name or a reason alone, without another force that could have brought it.
 #[test]
-fn whoever_writes_their_name_takes_the_forces_over() {
+fn anyone_who_writes_their_name_takes_the_forces_over() {
     let request = [(RFC_OPEN, LATER)];
     let mut gate = noted(open_and(&request), LATER);
     write(&mut gate, &[(FORCE_BY, "dave")]);

@@ -2,7 +2,7 @@
 //!
 //! What comes in: the branches that somebody needs, and the names that were found to be very many's beginning when
 //! they were listed last. What goes out: what was found, by one request as long as there is not too much; and what is
-//! not known, of which those alone hear who name it. Whoever may push can make very much begin like any name. So
+//! not known, of which those alone hear who name it. Anyone who may push can make very much begin like any name. So
 //! what a list has brought before it was cut stays, what is left is asked for again, and such names are listed last.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -262,7 +262,7 @@ async fn a_question_that_fails_is_told_to_those_who_ask() {
     assert_eq!(scene.reason().as_deref(), Some("SecretNotUsable"));
 }
 
-/// A merge is ordered from a fresh list, and whoever shares a credential may have much to ask by it.
+/// A merge is ordered from a fresh list, and anyone who shares a credential may have much to ask by it.
 #[tokio::test]
 async fn a_list_that_a_merge_waits_for_goes_first() {
     let scene = Scene::new();

@@ -98,7 +98,7 @@ impl Lists {
     }
 
     /// Something has changed in a repository: who needs a list of it from now on gets another one. Returns whether
-    /// that is so: whoever changes very much has others wait for the usual time.
+    /// that is so: anyone who changes very much has others wait for the usual time.
     pub(crate) fn outdate(&self, at: &Located, now: Timestamp) -> bool {
         let has_turn = self.take_turn(at, now);
         if has_turn {
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(head(2, "three").await, "two");
     }
 
-    /// Whoever changes something all the time uses up nobody's limit at the forge by that.
+    /// Anyone who changes something all the time uses up nobody's limit at the forge by that.
     #[tokio::test]
     async fn lists_are_got_anew_a_few_times_at_once_and_then_twice_a_minute() {
         let lists = Lists::default();

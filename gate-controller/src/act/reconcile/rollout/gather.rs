@@ -50,7 +50,7 @@ pub(super) fn names(context: &Context, key: &ObjectKey, object: &Rollout) -> Nam
         let object = object.as_ref();
         appliers(&Workload { kind, object })
     });
-    // Whoever writes a workload writes its labels.
+    // Anyone who writes a workload writes its labels.
     let exists = |namespace: &str| {
         let namespace = KeyRef {
             namespace: "",

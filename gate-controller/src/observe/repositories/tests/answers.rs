@@ -231,7 +231,7 @@ fn few_questions_are_asked_at_once_in_the_order_in_which_they_came() {
     assert_eq!(next_in(&scene, 0), None);
 }
 
-/// Whoever asks much keeps nobody waiting who asks little, also where that is not needed at once.
+/// Anyone who asks much keeps nobody waiting who asks little, also where that is not needed at once.
 #[test]
 fn namespaces_take_turns_in_what_is_asked() {
     let scene = Scene::new();

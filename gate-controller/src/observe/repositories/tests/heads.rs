@@ -55,7 +55,7 @@ fn many_need_a_repository_and_one_list_does_for_all() {
     assert_eq!(scene.wakes(), 0);
 }
 
-/// Whoever pushes very much does not have others wait for it at each list.
+/// Anyone who pushes very much does not have others wait for it at each list.
 #[test]
 fn what_was_too_much_is_listed_last_the_next_time() {
     let scene = Scene::new();

@@ -60,7 +60,7 @@ fn answers_that_nobody_asks_for_take_a_bounded_amount_of_memory() {
     assert_eq!((known(&scene, 299..300), known(&scene, 0..1)), (1, 0));
 }
 
-/// Whoever asks much must not take the room of others.
+/// Anyone who asks much must not take the room of others.
 #[test]
 fn each_who_asks_has_a_share_of_the_memory() {
     let scene = Scene::new();
@@ -104,7 +104,7 @@ fn an_answer_for_which_there_is_no_room_is_asked_for_again() {
     }
     assert_eq!(asked[..6], [0, 10, 30, 70, 150, 310]);
     assert_eq!(asked.len(), 14, "{asked:?}");
-    // Whoever asks less has room for it.
+    // Anyone who asks less has room for it.
     scene.ask("one", &[all[..30].to_vec(), vec![last.clone()]].concat());
     scene.pass(now + 3_600);
     assert_eq!(scene.answer(&long()).0, std::slice::from_ref(&last));
@@ -149,7 +149,7 @@ fn fill(scene: &Scene, namespace: &str) {
 
 /// However many namespaces ask for as much as they get.
 #[test]
-fn whoever_asks_for_much_leaves_room_for_others() {
+fn anyone_who_asks_for_much_leaves_room_for_others() {
     let scene = Scene::new();
     let quiet = Question::Statuses("a".to_owned());
     scene.ask("one", std::slice::from_ref(&quiet));
@@ -253,7 +253,7 @@ fn the_answers_about_all_repositories_take_a_bounded_amount_of_memory() {
     assert_eq!(scene.room.whole.bytes(), 0);
 }
 
-/// Whoever asks for much and leaves it takes from nobody what is kept for it.
+/// Anyone who asks for much and leaves it takes from nobody what is kept for it.
 #[test]
 fn those_give_way_first_who_leave_most() {
     let scene = Scene::new();

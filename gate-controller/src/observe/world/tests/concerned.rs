@@ -75,7 +75,7 @@ fn comes(world: &World, kind: FluxKind, object: &Seen<FluxObject>) -> Vec<String
 }
 
 #[test]
-fn a_source_and_a_child_concern_whoever_names_them() {
+fn a_source_and_a_child_concern_those_who_name_them() {
     let world = world();
     pinned(&world, "app", "app-upstream");
     pinned(&world, "other", "app-upstream");
@@ -215,7 +215,7 @@ fn consumers_concern_those_whose_sources_they_use() {
 
 /// The HelmRelease names neither the GatedSource's source nor its child.
 #[test]
-fn whoever_takes_a_gated_chart_out_of_its_repository_matters() {
+fn anyone_who_takes_a_gated_chart_out_of_its_repository_matters() {
     let world = world();
     let source = json!({ "kind": "HelmChart", "name": "app-upstream" });
     let gates = json!({ "refs": [{ "name": "production" }] });

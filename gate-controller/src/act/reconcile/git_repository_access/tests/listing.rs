@@ -99,7 +99,7 @@ async fn a_list_that_is_cut_keeps_what_it_has_brought() {
 
 /// A namespace pushes so much below half of all names that there is never the time to list them all.
 #[tokio::test(start_paused = true)]
-async fn whoever_pushes_very_much_stops_nobody_else() {
+async fn anyone_who_pushes_very_much_stops_nobody_else() {
     let evil: Vec<_> = (0..40).map(|n| format!("evil/{n:02}")).collect();
     for own in ["shop", "aaa"] {
         let own: Vec<_> = (0..40).map(|n| format!("{own}/{n:02}")).collect();

@@ -239,7 +239,7 @@ async fn of_a_long_message_the_first_and_the_last_lines_are_kept() {
     assert_eq!(long, format!("a{}\nKey: 1", "ü".repeat(1_023)));
 }
 
-/// Whoever pushes must not stop what else is asked about the repository.
+/// Anyone who pushes must not stop what else is asked about the repository.
 #[tokio::test]
 async fn what_is_pushed_makes_one_question_useless_and_no_other() {
     let answers = async |played: Played| {
