@@ -1,6 +1,5 @@
 //! A repository with three environments in a real Gitea, and a strategy for it. The hydrator is played.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,28 +8,25 @@ use gate_controller::cluster::key::KeyRef;
 use gate_controller::observe::clock::{Clock, SystemClock};
 use http::Method;
 use jiff::Timestamp;
-use kube::api::{ListParams, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use sluice_crds::promotion_strategy::{EnvironmentStatus, marks};
+use sluice_crds::promotion_strategy::marks;
 use sluice_crds::{
-    CommitStatus, Gate, GitRepositoryAccess, PromotionStrategy, PromotionStrategyStatus,
-    PullRequest, RevertCommit,
+    CommitStatus, Gate, GitRepositoryAccess, PromotionStrategy, PullRequest, RevertCommit,
 };
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::gitea::{Gitea, OWNER, gitea};
 use sluice_tests::hydrator::Hydrator;
-use sluice_tests::{conformance, poll, status};
+use sluice_tests::poll;
 
-use crate::pipelines::shop::state;
 use crate::proxy::Proxy;
 use crate::stage::Stage;
 pub use sluice_tests::DEADLINE;
 
 mod people;
+mod seen;
 
 /// After this the branches are listed again.
 const ROUND: Duration = Duration::from_secs(11);
@@ -384,122 +380,6 @@ impl Branches {
     pub fn pull_requests(&self) -> Api<PullRequest> {
         Api::namespaced(self.stage.client(), self.stage.namespace())
     }
-
-    /// Waits until `check` is content with an environment.
-    pub async fn says(
-        &self,
-        branch: &str,
-        what: &str,
-        check: impl Fn(&EnvironmentStatus) -> bool,
-    ) -> Result<EnvironmentStatus> {
-        let of = |status: &PromotionStrategyStatus| {
-            let mut all = status.environments.iter();
-            all.find(|it| it.branch == branch).cloned()
-        };
-        let is = |status: &PromotionStrategyStatus| of(status).is_some_and(|it| check(&it));
-        let what = format!("{branch} {what}");
-        let found = status::until(&self.strategies(), NAME, DEADLINE, &what, is).await?;
-        found.status.as_ref().and_then(of).context("no environment")
-    }
-
-    /// The same while time passes faster: what is tried again after some seconds is tried sooner.
-    pub async fn says_soon(
-        &self,
-        branch: &str,
-        what: &str,
-        check: impl Fn(&EnvironmentStatus) -> bool,
-    ) -> Result<EnvironmentStatus> {
-        let passing = async {
-            poll(DEADLINE * 2, "the end", async || {
-                self.clock.put_forward(STEP);
-                Err::<(), _>("time passes")
-            })
-            .await
-        };
-        tokio::select! {
-            found = self.says(branch, what, check) => found,
-            ended = passing => Err(ended.err().context("time has ended")?),
-        }
-    }
-
-    /// Waits until the pull requests are in these states, the oldest first.
-    pub async fn pulls_are(&self, states: &[&str]) -> Result<Vec<Value>> {
-        poll(DEADLINE, "the pull requests at the forge", async || {
-            let all = "/pulls?state=all&sort=oldest";
-            let pulls = self.gitea.all_in_repository(&self.repository, all).await?;
-            let mut found: Vec<_> = pulls.iter().map(state).collect();
-            found.sort_unstable();
-            ensure!(found == states, "{found:?}");
-            Ok::<_, anyhow::Error>(pulls)
-        })
-        .await
-    }
-
-    /// What the newest commit status of this name says of a branch: its state and its description.
-    pub async fn commit_status(&self, branch: &str, context: &str) -> Result<(String, String)> {
-        let sha = self.hydrator.head(branch).await?;
-        poll(DEADLINE, "the commit status", async || {
-            let path = format!("/commits/{sha}/status");
-            let all = self.hydrator.ask(Method::GET, &path, &Value::Null).await?;
-            let all = all["statuses"].as_array().cloned().unwrap_or_default();
-            let found = all.iter().find(|it| it["context"] == context);
-            let found = found.with_context(|| format!("{all:?}"))?;
-            let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
-            Ok::<_, anyhow::Error>((text("status"), text("description")))
-        })
-        .await
-    }
-
-    /// Waits until the newest commit status of this name says this of a branch. Returns its description.
-    pub async fn commit_status_is(&self, branch: &str, context: &str, is: &str) -> Result<String> {
-        poll(DEADLINE, context, async || {
-            let (state, description) = self.commit_status(branch, context).await?;
-            ensure!(state == is, "{state}: {description}");
-            Ok::<_, anyhow::Error>(description)
-        })
-        .await
-    }
-
-    /// What the commit status of a dry commit is called.
-    pub fn dry_context(&self) -> String {
-        format!("sluice/dry/{}/{NAME}", self.stage.namespace())
-    }
-
-    /// How often a commit was given a commit status of this name.
-    pub async fn told(&self, sha: &str, context: &str) -> Result<usize> {
-        let path = format!("/commits/{sha}/statuses?sort=oldest");
-        let all = self
-            .gitea
-            .all_in_repository(&self.repository, &path)
-            .await?;
-        Ok(all.iter().filter(|it| it["context"] == context).count())
-    }
-
-    /// Waits until every status is about the present spec, as it is once nothing is left to do.
-    pub async fn rests(&self) -> Result<()> {
-        poll(DEADLINE, "statuses about the present", async || {
-            let all = [
-                listed(&self.strategies()).await?,
-                listed(&self.pull_requests()).await?,
-                listed(&self.accesses()).await?,
-                listed(&self.commit_statuses()).await?,
-                listed(&self.reverts()).await?,
-            ];
-            let broken = all.iter().flatten().flat_map(conformance::at_rest);
-            let broken: Vec<_> = broken.collect();
-            ensure!(broken.is_empty(), "{broken:?}");
-            Ok::<_, anyhow::Error>(())
-        })
-        .await
-    }
-}
-
-async fn listed<K>(api: &Api<K>) -> Result<Vec<Value>>
-where
-    K: Clone + DeserializeOwned + Debug + Serialize,
-{
-    let all = api.list(&ListParams::default()).await?;
-    Ok(all.iter().map(|it| json!(it)).collect())
 }
 
 fn manifest(version: &str) -> String {
