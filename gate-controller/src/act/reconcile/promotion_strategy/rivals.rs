@@ -108,7 +108,8 @@ pub(crate) fn depending(
     let both = [change.before, change.now].into_iter().flatten();
     for strategy in both.filter_map(Seen::object) {
         let matters = matters(world, repositories, key, strategy);
-        if !change.is_respecified() && !(matters && is_read_otherwise) {
+        let has_changed = change.is_respecified() || matters && is_read_otherwise;
+        if !has_changed {
             continue;
         }
         if is_listed && matters {
