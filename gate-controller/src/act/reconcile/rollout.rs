@@ -55,7 +55,7 @@ impl Reconciled for Rollout {
         context: &Context,
         key: &ObjectKey,
         object: Arc<Self>,
-        _: Timestamp,
+        began: Timestamp,
     ) -> Result<Outcome, kube::Error> {
         let world = &context.world;
         // What is not known yet wakes this object as soon as it is known.
@@ -81,8 +81,12 @@ impl Reconciled for Rollout {
             news,
             hears,
         } = report;
+        let before = object.status.clone().unwrap_or_default();
+        let after = report.status.clone();
         let outcome = consumer::apply(context, key, &object, report).await?;
         let own = Work::own(Kind::Rollout, key.clone());
+        let batches = &context.counters.batches;
+        batches.note(&own, (&before, &after), (began, context.clock.now()));
         // Where there is news nothing was done but the status, which was accepted.
         for item in news {
             news::tell(context, key, &object, item);
@@ -142,5 +146,6 @@ impl Context {
         let own = Work::own(Kind::Rollout, key.clone());
         self.workloads.forget(key);
         self.calls.forget(&own);
+        self.counters.batches.forget(&own);
     }
 }
