@@ -28,7 +28,7 @@ use crate::sight::{Sight, Unknown};
 pub use crate::site::Scope;
 use crate::site::tend::{Source, Tender};
 use crate::site::{Site, Wants};
-use crate::wanted::{Change, Cluster, Part, SecretKey, Wanted};
+use crate::wanted::{Change, Cluster, Keep, Part, SecretKey, Wanted};
 
 /// How many changes may wait for those who listen; a listener that falls behind is informed, and looks at
 /// everything.
@@ -42,6 +42,7 @@ pub struct Fleet(Arc<Inner>);
 struct Inner {
     own: Client,
     scope: Scope,
+    keep: Keep,
     egress: Egress,
     /// How long nothing may be heard of a cluster.
     silence: Duration,
@@ -83,9 +84,19 @@ impl Fleet {
     /// The same, where what was read counts for another time after the last sign of life than five
     /// minutes. A watch on which nothing happens gives one about every minute.
     pub fn with_silence(own: Client, scope: Scope, egress: Egress, silence: Duration) -> Self {
+        Self::make(own, (scope, |object| object), egress, silence)
+    }
+
+    /// The same, where this is kept of objects of which [`Part::Kept`] is wanted. Without it, that is all of them.
+    pub fn keeping(own: Client, scope: Scope, egress: Egress, keep: Keep) -> Self {
+        Self::make(own, (scope, keep), egress, SILENCE)
+    }
+
+    fn make(own: Client, (scope, keep): (Scope, Keep), egress: Egress, silence: Duration) -> Self {
         Self(Arc::new(Inner {
             own,
             scope,
+            keep,
             egress,
             silence,
             // Nobody waits for a first answer.
@@ -282,6 +293,7 @@ impl Fleet {
         };
         let (cluster, news) = (cluster.clone(), inner.news.clone());
         let silence = inner.silence;
+        let scope = (scope, inner.keep);
         let site = Site::new(cluster, scope, connection, silence, news, room);
         let site = Arc::new(site);
         let (wants, heard) = watch::channel(Wants::default());

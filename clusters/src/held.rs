@@ -20,7 +20,7 @@ use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 use crate::bounds::is_of_namespace;
-use crate::wanted::{Change, Cluster, Kind, Part};
+use crate::wanted::{Change, Cluster, Keep, Kind, Part};
 
 mod object;
 
@@ -189,6 +189,7 @@ pub(crate) struct How {
     pub(crate) kind: Kind,
     pub(crate) resource: ApiResource,
     pub(crate) part: Part,
+    pub(crate) keep: Keep,
     pub(crate) news: broadcast::Sender<Change>,
     /// Where there is room for objects of the cluster.
     pub(crate) rooms: Arc<Rooms>,
@@ -225,7 +226,7 @@ impl Keeper {
             Ok(object) => Ok(Arc::new(Object::new(
                 object,
                 &self.how.resource,
-                self.how.part,
+                (self.how.part, self.how.keep),
             ))),
             Err(Unreadable { why, .. }) => Err(why.into()),
         };

@@ -28,4 +28,4 @@ pub use fleet::{Fleet, Scope, Standing};
 pub use held::Object;
 pub use reference::{Reference, ReferenceKind};
 pub use sight::{Reason, Sight, Unknown};
-pub use wanted::{Change, Cluster, Kind, Part, SecretKey, Wanted};
+pub use wanted::{Change, Cluster, Keep, Kind, Part, SecretKey, Wanted};

@@ -23,7 +23,7 @@ use crate::connection::Connection;
 use crate::held::{Found, Held, How, Keeper, Object};
 use crate::reference::allows;
 use crate::sight::{Sight, Unknown};
-use crate::wanted::{Change, Cluster, Kind, Part, Wanted};
+use crate::wanted::{Change, Cluster, Keep, Kind, Part, Wanted};
 
 mod kinds;
 pub(crate) mod tend;
@@ -44,6 +44,7 @@ pub(crate) type Wants = Arc<BTreeSet<Wanted>>;
 pub(crate) struct Site {
     cluster: Cluster,
     scope: Scope,
+    keep: Keep,
     connection: Connection,
     watches: Shared<Key, Held>,
     known: Mutex<Known>,
@@ -87,7 +88,7 @@ enum Link {
 impl Site {
     pub(crate) fn new(
         cluster: Cluster,
-        scope: Scope,
+        (scope, keep): (Scope, Keep),
         connection: Connection,
         silence: Duration,
         news: broadcast::Sender<Change>,
@@ -100,6 +101,7 @@ impl Site {
         Self {
             cluster,
             scope,
+            keep,
             connection,
             // Nobody waits for a first answer.
             watches: Shared::new(Duration::ZERO).silent_after(silence),
@@ -188,7 +190,11 @@ impl Site {
     /// Whether one watch is for all namespaces. Where whole objects are looked at, and of kinds of which
     /// there may be anything, only what is wanted is followed.
     fn is_followed_everywhere(&self, wanted: &Wanted) -> bool {
-        wanted.part == Part::State && self.scope == Scope::All && wanted.kind.is_of_flux()
+        let is_small = match wanted.part {
+            Part::State | Part::Kept => true,
+            Part::Whole => false,
+        };
+        is_small && self.scope == Scope::All && wanted.kind.is_of_flux()
     }
 
     /// Why what is wanted cannot be asked for at all.
@@ -334,6 +340,7 @@ impl Site {
                     kind: key.kind.clone(),
                     resource: resource.clone(),
                     part: key.part,
+                    keep: self.keep,
                     news: self.news.clone(),
                     rooms: Arc::clone(&self.rooms),
                 });

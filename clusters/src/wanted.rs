@@ -5,6 +5,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 /// The namespace and name of a Secret that has a kubeconfig.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SecretKey {
@@ -72,9 +74,12 @@ pub enum Part {
     State,
     /// All of it, because expressions look at it.
     Whole,
-    /// All of it, and who has written which fields of its spec.
-    Owned,
+    /// What those keep who want it: see [`Fleet::keeping`](crate::Fleet::keeping).
+    Kept,
 }
+
+/// Says what is kept of an object, which has all that the API server sends, and its kind.
+pub type Keep = fn(Value) -> Value;
 
 /// The objects of one kind in one namespace of one cluster, and who wants them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use kube::Client;
 use sluice_clusters::{Fleet, Scope};
+use sluice_core::delivery::rollout;
 use sluice_core::time::clock::Trust;
 use sluice_egress::{Egress, Endpoints, Limits, Rules};
 use sluice_gatekeepers::Clients;
@@ -28,7 +29,7 @@ use crate::act::reconcile::Context;
 use crate::act::reconcile::commit_status::postings::Postings;
 use crate::act::reconcile::git_repository_access::readings::Readings;
 use crate::act::reconcile::pull_request::at_forges::AtForges;
-use crate::act::reconcile::rollout::calls::Calls;
+use crate::act::reconcile::rollout::calls::{self, Calls};
 use crate::act::shard::Shard;
 use crate::act::waker::Waker;
 use crate::act::worker::{self, Failures, Retry, Workers};
@@ -66,9 +67,6 @@ use storage::Storage;
 /// How long what is under way at a shutdown may take in all. Kubernetes kills a pod after 30 seconds;
 /// the audit log gets its last lines before that.
 const UNDER_WAY: Duration = Duration::from_secs(20);
-
-/// The longest that a hook of a Rollout may take.
-const HOOK: Duration = Duration::from_secs(60);
 
 /// Where a pod finds the address of the API server.
 const API_SERVER: &str = "KUBERNETES_SERVICE_HOST";
@@ -190,20 +188,17 @@ pub async fn start(
         events.clone(),
         audit.clone(),
     );
-    // A hook may take a minute, and hooks that do not answer delay nothing else.
-    let for_hooks = Limits {
-        time: HOOK,
-        ..Limits::default()
-    };
-    let hooks = egress(&settings, client.clone(), for_hooks)?;
+    // Hooks that do not answer delay nothing else.
+    let hooks = egress(&settings, client.clone(), calls::limits())?;
     let egress = egress(&settings, client.clone(), Limits::default())?;
     let storage = storage::listen(&settings).await?;
     let served = storage.as_ref().map(Storage::address);
     let artifacts = storage
         .as_ref()
         .map(|storage| storage.store(&egress, &clock, &counters));
-    let fleet = || Fleet::new(client.clone(), scope(&settings), egress.clone());
-    let (apps, workloads) = (Apps::new(fleet()), Workloads::new(fleet()));
+    let apps = Apps::new(Fleet::new(client.clone(), scope(&settings), egress.clone()));
+    let (own, way) = (client.clone(), egress.clone());
+    let workloads = Workloads::new(Fleet::keeping(own, scope(&settings), way, rollout::kept));
     let forges = Forges::new(client.clone(), egress.clone(), Arc::clone(&counters));
     let clients = Clients::new(client.clone(), egress);
     let concurrent = settings.concurrent.into();

@@ -429,6 +429,74 @@ async fn a_rollout_that_is_deleted_goes_also_where_its_account_may_nothing() -> 
     Ok(())
 }
 
+/// An autoscaler holds a rollout from when it comes until it goes, or scales something else.
+#[tokio::test]
+async fn a_rollout_goes_on_once_no_autoscaler_scales_its_workloads() -> Result<()> {
+    let play = Play::new("scaled").await?;
+    let (_old, new) = play.pair(2).await?;
+    play.gate("closed").await?;
+    let _controller = play.stage.start().await?;
+    play.rollout(of_pair(&in_three())).await?;
+    play.until("it to wait", is_blocked).await?;
+    let scales = |name: &str| {
+        json!({
+            "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "web"},
+            "spec": {
+                "maxReplicas": 5,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            },
+        })
+    };
+    let by_autoscaler = |status: &RolloutStatus| {
+        let held = status.held.as_ref();
+        held.is_some_and(|it| it.reason == "Autoscaler")
+    };
+    play.stage.apply(&scales("web-v1").to_string()).await?;
+    play.until("the autoscaler to hold it", by_autoscaler)
+        .await?;
+    play.gate("open").await?;
+    play.stage.settle().await?;
+    assert_eq!(new.looked_at().await?["replicas"], Value::Null);
+    play.stage.apply(&scales("else").to_string()).await?;
+    play.succeeds().await?;
+    new.has(Counts::all(2)).await?;
+    Ok(())
+}
+
+/// Nothing tells that a pod has been ready for long enough by the clock of the controller, which is behind that of
+/// the cluster: when its StatefulSet counts it, that is not so yet.
+#[tokio::test]
+async fn pods_that_have_to_be_ready_for_a_while_are_counted_by_time_alone() -> Result<()> {
+    let play = Play::new("soak").await?;
+    let web = armed(&play, Kind::StatefulSet).await?;
+    let patch = json!({"spec": {"minReadySeconds": 1}});
+    web.api().merge("db", &patch).await?;
+    web.looked_at().await?;
+    let clock = play.stage.clock();
+    clock.step(jiff::Timestamp::now() - jiff::SignedDuration::from_secs(30));
+    let _controller = play.stage.start().await?;
+    play.rollout(json!({
+        "targetRef": {"kind": "StatefulSet", "name": "db"}, "revision": "2",
+        "rolloutPlan": {"numBatches": 1},
+    }))
+    .await?;
+    // All pods are new and available, and nothing changes any more.
+    web.has(Counts::all(4)).await?;
+    play.stage.settle().await?;
+    let waits = play.until("it to wait for pods", |_| true).await?;
+    let state = waits.rolling_state;
+    assert_eq!(
+        state,
+        Some(RollingState::RollingInBatches),
+        "{}",
+        json!(waits)
+    );
+    clock.step(jiff::Timestamp::now() + jiff::SignedDuration::from_secs(60));
+    play.succeeds().await?;
+    Ok(())
+}
+
 async fn in_place(kind: Kind) -> Result<()> {
     let play = Play::new("in-place").await?;
     let web = armed(&play, kind).await?;

@@ -43,7 +43,7 @@ mod used;
 pub use failure::passes;
 pub use guard::{Guard, Unreadable};
 pub use pulse::{Jumps, Pulse, SILENCE};
-pub use trimmed::{LAST_APPLIED, trim, trimmed};
+pub use trimmed::{LAST_APPLIED, trim, trimmed, typed};
 
 /// How long the API server may keep a watch open, in seconds. A new start is a sign of life, also where
 /// no bookmarks are sent.

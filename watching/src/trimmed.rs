@@ -18,6 +18,11 @@ pub fn trim(object: &mut impl Resource) {
 /// An object of `resource`, trimmed, with the kind that it does not have as one of a list.
 pub fn trimmed(mut object: DynamicObject, resource: &ApiResource) -> DynamicObject {
     trim(&mut object);
+    typed(object, resource)
+}
+
+/// An object of `resource`, with the kind that it does not have as one of a list.
+pub fn typed(mut object: DynamicObject, resource: &ApiResource) -> DynamicObject {
     object.types = Some(TypeMeta {
         api_version: resource.api_version.clone(),
         kind: resource.kind.clone(),

@@ -23,6 +23,7 @@ mod ordered;
 mod pipelines;
 mod process;
 mod promotion;
+mod rollouts;
 mod scale;
 mod seen;
 mod sources;
@@ -49,6 +50,8 @@ pub(crate) enum Command {
     Pipelines(pipelines::Arguments),
     /// Many promotion strategies over branches of a real Gitea.
     Promotion(promotion::Arguments),
+    /// Many rollouts on real controllers of workloads; and what a look at one costs: criterion.
+    Rollouts(rollouts::Arguments),
 }
 
 pub(crate) async fn run(command: Command) -> Result<()> {
@@ -62,6 +65,7 @@ pub(crate) async fn run(command: Command) -> Result<()> {
         Command::Sources(arguments) => sources::run(arguments).await,
         Command::Pipelines(arguments) => pipelines::run(arguments).await,
         Command::Promotion(arguments) => promotion::run(arguments).await,
+        Command::Rollouts(arguments) => rollouts::run(arguments).await,
     }
 }
 
@@ -92,8 +96,17 @@ impl Bench {
         namespace: &'static str,
         measure: impl AsyncFnOnce(&Self) -> Result<T>,
     ) -> Result<()> {
-        let program = cargo::program(Program::GateController)?;
         let open = server.open(Options::default()).await?;
+        Self::on(open, namespace, measure).await
+    }
+
+    /// The same on a cluster that was started for it.
+    async fn on<T: Display>(
+        open: Open,
+        namespace: &'static str,
+        measure: impl AsyncFnOnce(&Self) -> Result<T>,
+    ) -> Result<()> {
+        let program = cargo::program(Program::GateController)?;
         let client = open.cluster.client().await?;
         install(&client).await?;
         let bench = Self {

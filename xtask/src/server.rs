@@ -36,6 +36,15 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// A control plane that was started for a chore, and ends with it.
+    pub(crate) fn local(plane: ControlPlane) -> Self {
+        Self {
+            cluster: plane.cluster().clone(),
+            plane: Some(plane),
+            _scratch: None,
+        }
+    }
+
     /// Whether the cluster was started for us, and ends with us.
     pub(crate) fn is_ours(&self) -> bool {
         self.plane.is_some()
@@ -75,11 +84,7 @@ impl Server {
         let Some(path) = path else {
             let binaries = Binaries::ensure(&Stderr::new())?;
             let plane = ControlPlane::start(&binaries, options).await?;
-            return Ok(Open {
-                cluster: plane.cluster().clone(),
-                plane: Some(plane),
-                _scratch: None,
-            });
+            return Ok(Open::local(plane));
         };
         let path = absolute(path)?;
         let scratch = Workspace::create()?;

@@ -2,9 +2,9 @@
 
 use kube::api::{ApiResource, DynamicObject};
 use serde_json::{Map, Value, json};
-use sluice_watching::trimmed;
+use sluice_watching::{trimmed, typed};
 
-use crate::wanted::Part;
+use crate::wanted::{Keep, Part};
 
 /// How much of a message of a condition is kept, in characters.
 const MESSAGE: usize = 512;
@@ -17,8 +17,7 @@ const HISTORY: usize = 5;
 /// `generation` and `deletionTimestamp`; `spec.suspend`, `secretRef`, `capiClusterRef` and `external`;
 /// `status.observedGeneration`, `lastAppliedRevision`, `lastAttemptedRevision`, `report`, the conditions
 /// without their times, and of `history` the versions, digests and states. Of [`Part::Whole`] it has everything
-/// but `managedFields` and what `kubectl apply` has noted. Of [`Part::Owned`] it has also `managedFields`, as far as
-/// they are about the spec: who has written which fields, but not those within lists and the pod template.
+/// but `managedFields` and what `kubectl apply` has noted. Of [`Part::Kept`] it has what a [`Keep`] leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object(Box<str>);
 
@@ -29,16 +28,15 @@ impl Object {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
 
-    pub(super) fn new(object: DynamicObject, resource: &ApiResource, part: Part) -> Self {
+    pub(super) fn new(
+        object: DynamicObject,
+        resource: &ApiResource,
+        (part, keep): (Part, Keep),
+    ) -> Self {
         let value = match part {
             Part::State => state(&object, resource),
-            Part::Whole => whole(object, resource),
-            Part::Owned => {
-                let owners = owners(&object);
-                let mut value = whole(object, resource);
-                value["metadata"]["managedFields"] = owners;
-                value
-            }
+            Part::Whole => value(trimmed(object, resource)),
+            Part::Kept => keep(value(typed(object, resource))),
         };
         Self(value.to_string().into())
     }
@@ -49,24 +47,8 @@ impl Object {
     }
 }
 
-fn whole(object: DynamicObject, resource: &ApiResource) -> Value {
-    serde_json::to_value(trimmed(object, resource)).unwrap_or_default()
-}
-
-/// Who has written which fields of the spec. Of a template it is known only that somebody has written it.
-fn owners(object: &DynamicObject) -> Value {
-    let entries = object.metadata.managed_fields.iter().flatten();
-    let entries = entries.filter_map(|entry| {
-        let mut spec = entry.fields_v1.as_ref()?.0.get("f:spec")?.clone();
-        if let Some(template) = spec.get_mut("f:template") {
-            *template = json!({});
-        }
-        Some(json!({
-            "manager": entry.manager, "operation": entry.operation, "time": entry.time,
-            "fieldsV1": {"f:spec": spec},
-        }))
-    });
-    entries.collect()
+fn value(object: DynamicObject) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
 }
 
 fn state(object: &DynamicObject, resource: &ApiResource) -> Value {

@@ -21,6 +21,7 @@ fn keeper_in(part: Part, room: Arc<Room>) -> (Keeper, broadcast::Receiver<Change
         },
         resource: ApiResource::from_gvk(&kind),
         part,
+        keep: |object| json!({"spec": object["spec"]["values"], "kind": object["kind"]}),
         news,
         rooms: Arc::new(namespaces(room)),
     });
@@ -73,40 +74,29 @@ fn is_too_much(taken: &Result<Option<Held>, Setback>) -> bool {
     matches!(taken, Err(Setback::TooMuch(_)))
 }
 
-/// Whole objects say who has written their specs where somebody looks at that, and nothing else of it.
+/// Somebody else says what is kept, and only of that a change is told.
 #[test]
-fn who_owns_a_spec_is_kept_where_it_is_wanted() {
-    let (mut keeper, _room, _changes) = keeper(Part::Owned);
-    let entry = |manager: &str, fields: serde_json::Value| json!({"manager": manager, "operation": "Apply", "time": "2026-11-23T09:00:00Z", "fieldsV1": fields});
-    let spec = json!({"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {}}}});
-    let object = json!({
-        "metadata": {
-            "name": "web", "namespace": "apps", "resourceVersion": "7",
-            "managedFields": [
-                entry("kustomize-controller", json!({"f:metadata": {}, "f:spec": spec})),
-                entry("kube-controller-manager", json!({"f:status": {}})),
-            ],
-        },
-        "spec": {"replicas": 3},
-    });
-    let object = Guard(Ok(serde_json::from_value(object).unwrap()));
-    let held = list(&mut keeper, vec![object]).ok().flatten().unwrap();
+fn what_is_not_kept_takes_no_room_and_is_not_told() {
+    let (mut keeper, _room, mut changes) = keeper(Part::Kept);
+    let held = list(&mut keeper, vec![release("web", 3)])
+        .ok()
+        .flatten()
+        .unwrap();
     let all = held.all("apps").unwrap();
     let [(name, object)] = &*all else {
         panic!("{all:?}")
     };
-    let object = object.read();
-    assert_eq!(
-        (name.as_str(), &object["spec"]["replicas"]),
-        ("web", &json!(3))
-    );
-    assert_eq!(object["metadata"]["resourceVersion"], "7");
-    let owners = json!([entry(
-        "kustomize-controller",
-        json!({"f:spec": {"f:replicas": {}, "f:template": {}}}),
-    )]);
-    assert_eq!(object["metadata"]["managedFields"], owners);
-    assert!(held.all("other").unwrap().is_empty());
+    assert_eq!(name, "web");
+    let kept = json!({"spec": {"text": "xxx"}, "kind": "HelmRelease"});
+    assert_eq!(object.read(), kept);
+    let mut other = release("web", 3);
+    if let Ok(object) = &mut other.0 {
+        object.data["status"] = json!({});
+    }
+    assert!(keeper.take(Step::Apply(other)).is_ok());
+    assert!(changes.try_recv().is_err());
+    assert!(keeper.take(Step::Apply(release("web", 4))).is_ok());
+    assert!(changes.try_recv().is_ok());
 }
 
 #[test]

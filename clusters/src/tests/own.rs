@@ -270,6 +270,23 @@ async fn where_expressions_look_an_object_is_kept_whole() {
     assert_eq!(seen["metadata"].get("managedFields"), None);
 }
 
+/// Labels may name any namespace, and lead to no watch in each of them.
+#[tokio::test]
+async fn where_little_is_kept_one_watch_is_for_all_namespaces() {
+    let stage = Stage::new();
+    let of = |namespace: &str| Wanted {
+        part: Part::Kept,
+        ..wanted(&Cluster::Own, namespace)
+    };
+    let (apps, shop) = (of("apps"), of("shop"));
+    stage.put("apps", "web", release("1.0.0"));
+    stage.put("shop", "web", release("2.0.0"));
+    stage.want(&[&apps, &shop], 0);
+    stage.runs(&apps, "web", "1.0.0").await;
+    stage.runs(&shop, "web", "2.0.0").await;
+    assert_eq!(stage.watches(&Cluster::Own), Some(1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_installed_later_or_again_is_found() {
     let stage = Stage::new();

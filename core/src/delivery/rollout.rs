@@ -14,6 +14,7 @@
 //! | [`batch`], [`workload`] | what the workloads are to have, what they have, and how it is written |
 //! | [`hook`], `calls`, [`metric`], [`hold`] | which hook is called next, whether a value is good, and the deadline |
 //! | `transition`, `chain` | the status of the next state, and how far a look goes |
+//! | `kept` | what is kept of the objects that a look reads |
 //! | `ending`, `restore` | what is settled, brought back and released |
 //! | [`acts`], `conditions`, [`report`](report()) | the status, and what has to be done |
 //!
@@ -38,6 +39,7 @@ pub mod given;
 pub mod hold;
 pub mod hook;
 mod identity;
+mod kept;
 mod look;
 pub mod metric;
 pub mod plan;
@@ -58,9 +60,10 @@ pub use calls::Calling;
 pub use conditions::BLOCKED;
 pub use conflict::{MANAGER, appliers};
 pub use considered::{Answer, Considered, Question, Told, consider};
-pub use given::{Given, needs_pods, wanted};
+pub use given::{Given, former, needs_pods, wanted};
+pub use kept::{AUTOSCALER, kept};
 pub use plan::{Plan, check};
-pub use report::{Report, is_under_way, report};
+pub use report::{Report, is_under_way, report, waits_for_gates};
 pub use transition::News;
 
 /// The kind, as it is written in subjects.

@@ -36,6 +36,12 @@ const CARRIERS: [(ConsumerKind, &str, &str); 2] = [
     ),
 ];
 
+/// These labels.
+pub(crate) fn labels() -> impl Iterator<Item = &'static str> {
+    let carriers = CARRIERS.into_iter();
+    carriers.flat_map(|(_, name, namespace)| [name, namespace])
+}
+
 /// What has applied an object, as its labels say.
 pub(crate) fn by_labels(kind: &str, metadata: &ObjectMeta) -> Vec<Carried> {
     let name = metadata.name.as_deref().unwrap_or_default();

@@ -29,7 +29,7 @@ use rooms::{OF_AN_ERRAND, Rooms};
 
 mod rooms;
 
-/// The longest that an errand may take, once it has its place.
+/// The longest that an errand may take, once it has its place, unless its desk says something else.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// All errands of the objects that this replica looks at. `K` tells those of one object apart, and `T` is
@@ -37,6 +37,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub(crate) struct Errands<K, T> {
     known: Mutex<Known<K, T>>,
     rooms: Rooms,
+    longest: Duration,
     leadership: Leadership,
     wake: Box<dyn Fn(&Work) + Send + Sync>,
 }
@@ -61,9 +62,9 @@ pub(crate) enum Standing<T> {
 /// Why an errand brings nothing back. What it has done is not known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfinished {
-    /// It took too long.
-    #[error("there was no end of it within {}s", LONGEST.as_secs())]
-    Late,
+    /// It took longer than this.
+    #[error("there was no end of it within {}s", .0.as_secs())]
+    Late(Duration),
     /// It panicked.
     #[error("it was stopped by a defect of the controller; please report it")]
     Defect,
@@ -96,9 +97,19 @@ where
         leadership: Leadership,
         wake: impl Fn(&Work) + Send + Sync + 'static,
     ) -> Arc<Self> {
+        Self::lasting(LONGEST, leadership, wake)
+    }
+
+    /// The same, where an errand may take so long.
+    pub(crate) fn lasting(
+        longest: Duration,
+        leadership: Leadership,
+        wake: impl Fn(&Work) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
             known: Mutex::default(),
             rooms: Rooms::default(),
+            longest,
             leadership,
             wake: Box::new(wake),
         })
@@ -246,7 +257,7 @@ where
         F: Future<Output = T>,
     {
         let mut leadership = self.leadership.clone();
-        let until = Instant::now() + LONGEST;
+        let until = Instant::now() + self.longest;
         let term = Term {
             leadership: leadership.clone(),
             until,
@@ -258,7 +269,7 @@ where
             ended = timeout_at(until, running) => Some(match ended {
                 Ok(Ok(outcome)) => Ok(outcome),
                 Ok(Err(_)) => Err(Unfinished::Defect),
-                Err(_) => Err(Unfinished::Late),
+                Err(_) => Err(Unfinished::Late(self.longest)),
             }),
         }
     }

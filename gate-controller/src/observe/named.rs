@@ -18,12 +18,25 @@ pub struct Place {
     pub name: String,
 }
 
+impl Place {
+    /// What is told of the object.
+    fn change(&self) -> Change {
+        Change::Object {
+            cluster: self.wanted.cluster.clone(),
+            kind: self.wanted.kind.clone(),
+            namespace: self.wanted.namespace.clone(),
+            name: self.name.clone(),
+        }
+    }
+}
+
 /// What one of our objects names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     /// Single objects.
     pub objects: BTreeSet<Place>,
-    /// All objects of a kind in a namespace.
+    /// All objects of a kind in a namespace. They are watched; a change of one of them concerns only those who name
+    /// it.
     pub kinds: BTreeSet<Wanted>,
 }
 
@@ -35,8 +48,6 @@ pub struct Named {
     wanted: BTreeMap<Wanted, usize>,
     /// Whom a change concerns.
     concerned: HashMap<Change, HashSet<ObjectKey>>,
-    /// Whom a change of any object of a kind concerns.
-    of_kinds: HashMap<Change, HashSet<ObjectKey>>,
 }
 
 impl Named {
@@ -56,9 +67,6 @@ impl Named {
         }
         for change in names.changes() {
             insert(&mut self.concerned, change, by);
-        }
-        for wanted in &names.kinds {
-            insert(&mut self.of_kinds, of_kind(wanted), by);
         }
         if names != Names::default() {
             self.names.insert(by.clone(), names);
@@ -81,28 +89,17 @@ impl Named {
         for change in names.changes() {
             remove(&mut self.concerned, &change, by);
         }
-        for wanted in &names.kinds {
-            remove(&mut self.of_kinds, &of_kind(wanted), by);
-        }
     }
 
     /// Whom a change concerns.
     pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
-        let of_kind = match change {
-            Change::Object {
-                cluster,
-                kind,
-                namespace,
-                name: _,
-            } => self.of_kinds.get(&Change::Objects {
-                cluster: cluster.clone(),
-                kind: kind.clone(),
-                namespace: Some(namespace.clone()),
-            }),
-            Change::Objects { .. } | Change::Cluster(_) => None,
-        };
-        let both = [self.concerned.get(change), of_kind].into_iter().flatten();
-        both.flatten().cloned().collect()
+        let all = self.concerned.get(change).into_iter().flatten();
+        all.cloned().collect()
+    }
+
+    /// Who names an object.
+    pub fn of(&self, place: &Place) -> BTreeSet<ObjectKey> {
+        self.concerned(&place.change())
     }
 
     /// All of our objects that name anything.
@@ -124,12 +121,7 @@ impl Names {
 
     /// What may change about all this.
     fn changes(&self) -> BTreeSet<Change> {
-        let objects = self.objects.iter().map(|place| Change::Object {
-            cluster: place.wanted.cluster.clone(),
-            kind: place.wanted.kind.clone(),
-            namespace: place.wanted.namespace.clone(),
-            name: place.name.clone(),
-        });
+        let objects = self.objects.iter().map(Place::change);
         let kinds = self.wanted().flat_map(|wanted| {
             let of_all_namespaces = Change::Objects {
                 cluster: wanted.cluster.clone(),
@@ -187,7 +179,7 @@ mod tests {
                 kind: kind.to_owned(),
             },
             namespace: namespace.to_owned(),
-            part: Part::Owned,
+            part: Part::Kept,
         }
     }
 
@@ -207,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_concerns_those_who_name_the_object_or_all_of_its_kind() {
+    fn a_change_concerns_those_who_name_the_object() {
         let mut named = Named::default();
         let web = Place {
             wanted: wanted("Deployment", "shop"),
@@ -232,12 +224,15 @@ mod tests {
         );
         assert!(told(&named, &change("Deployment", "shop", "api")).is_empty());
         assert!(told(&named, &change("Deployment", "else", "web")).is_empty());
+        // Of a kind that is watched as a whole, too; but all are told whether it is known.
         let autoscaler = change("HorizontalPodAutoscaler", "shop", "any");
-        assert_eq!(told(&named, &autoscaler), ["a"]);
+        assert!(told(&named, &autoscaler).is_empty());
+        let all = of_kind(&wanted("HorizontalPodAutoscaler", "shop"));
+        assert_eq!(told(&named, &all), ["a"]);
         assert_eq!(told(&named, &Change::Cluster(Cluster::Own)), ["a", "b"]);
 
         assert!(named.name(&key("a"), Names::default()));
-        assert!(told(&named, &autoscaler).is_empty());
+        assert!(told(&named, &all).is_empty());
         assert_eq!(told(&named, &change("Deployment", "shop", "web")), ["b"]);
         assert!(named.name(&key("b"), Names::default()));
         assert_eq!((named.wanted().count(), named.all().len()), (0, 0));

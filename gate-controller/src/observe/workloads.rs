@@ -6,13 +6,15 @@
 //!
 //! What we have written is remembered until it is seen here: an object that is older is known to be behind.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 use sluice_clusters::{Change, Cluster, Fleet, Kind, Part, Sight, Unknown, Wanted};
+use sluice_core::delivery::rollout::AUTOSCALER;
+use sluice_core::delivery::rollout::given::{Autoscaler, Name};
 use tokio::sync::Notify;
 
 use crate::cluster::key::ObjectKey;
@@ -45,14 +47,14 @@ pub enum Seen {
         /// Whether it is older than what we have written.
         is_behind: bool,
     },
-    /// There is none, or the API server does not have the kind.
+    /// There is none.
     Absent,
     /// Nothing is known of it, and why.
     Unknown(Unknown),
 }
 
-/// What is wanted of a kind in a namespace of our own cluster. `part`: how much of it is looked at.
-pub fn wanted(namespace: &str, group: &str, kind: &str, part: Part) -> Wanted {
+/// What is wanted of a kind in a namespace of our own cluster.
+pub fn wanted(namespace: &str, group: &str, kind: &str) -> Wanted {
     Wanted {
         from: namespace.to_owned(),
         cluster: Cluster::Own,
@@ -61,8 +63,22 @@ pub fn wanted(namespace: &str, group: &str, kind: &str, part: Part) -> Wanted {
             kind: kind.to_owned(),
         },
         namespace: namespace.to_owned(),
-        part,
+        part: Part::Kept,
     }
+}
+
+/// The place of a workload.
+pub fn place(namespace: &str, name: &Name) -> Place {
+    let (group, _) = name.kind.api_version().split_once('/').unwrap_or_default();
+    Place {
+        wanted: wanted(namespace, group, name.kind.as_str()),
+        name: name.name.clone(),
+    }
+}
+
+/// The autoscalers of a namespace.
+pub fn autoscalers(namespace: &str) -> Wanted {
+    wanted(namespace, "autoscaling", AUTOSCALER)
 }
 
 impl Workloads {
@@ -91,18 +107,21 @@ impl Workloads {
                     is_behind,
                 }
             }
-            Sight::Absent | Sight::Unknown(Unknown::NoKind(_)) => Seen::Absent,
+            Sight::Absent => Seen::Absent,
             Sight::Unknown(why) => Seen::Unknown(why),
         }
     }
 
-    /// All objects of a kind in a namespace. Where the API server does not have the kind there are none.
+    /// The autoscalers of a namespace. Where the API server does not have the kind there are none.
     ///
     /// # Errors
     /// Nothing is known of them.
-    pub fn all(&self, wanted: &Wanted) -> Result<Vec<Value>, Unknown> {
-        match self.fleet.list(wanted) {
-            Ok(all) => Ok(all.iter().map(|(_, object)| object.read()).collect()),
+    pub fn autoscalers(&self, namespace: &str) -> Result<Vec<Autoscaler>, Unknown> {
+        match self.fleet.list(&autoscalers(namespace)) {
+            Ok(all) => {
+                let all = all.iter().map(|(_, object)| object.read());
+                Ok(all.filter_map(|it| Autoscaler::read(&it)).collect())
+            }
             Err(Unknown::NoKind(_)) => Ok(Vec::new()),
             Err(why) => Err(why),
         }
@@ -163,9 +182,41 @@ impl Workloads {
         self.renewed.notify_one();
     }
 
-    /// The Rollouts that a change concerns.
-    pub fn concerned(&self, change: &Change) -> impl IntoIterator<Item = ObjectKey> {
-        self.known().named.concerned(change)
+    /// The Rollouts that a change concerns: those that name the object, and of an autoscaler those that name what it
+    /// scales now. What it has scaled before is known by those that have named the autoscaler itself.
+    pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
+        let scaled = self.scaled(change);
+        let known = self.known();
+        let mut all = known.named.concerned(change);
+        all.extend(scaled.iter().flat_map(|place| known.named.of(place)));
+        all
+    }
+
+    /// The workload that an autoscaler scales, where the change is of one.
+    fn scaled(&self, change: &Change) -> Option<Place> {
+        let Change::Object {
+            kind,
+            namespace,
+            name,
+            cluster: _,
+        } = change
+        else {
+            return None;
+        };
+        let wanted = autoscalers(namespace);
+        let sight = (*kind == wanted.kind).then(|| self.fleet.look(&wanted, name))?;
+        let Sight::Seen(object) = sight else {
+            return None;
+        };
+        let autoscaler = Autoscaler::read(&object.read())?;
+        Some(place(namespace, &autoscaler.scales()?))
+    }
+
+    /// The Rollouts that name one of these workloads of a namespace.
+    pub fn of(&self, namespace: &str, workloads: &BTreeSet<Name>) -> BTreeSet<ObjectKey> {
+        let known = self.known();
+        let places = workloads.iter().map(|name| place(namespace, name));
+        places.flat_map(|place| known.named.of(&place)).collect()
     }
 
     /// All Rollouts that name anything.
@@ -204,6 +255,7 @@ mod tests {
     use kube::client::Body;
     use serde_json::json;
     use sluice_clusters::Scope;
+    use sluice_core::delivery::rollout;
     use sluice_egress::{Egress, Rules};
     use tower::service_fn;
 
@@ -211,6 +263,106 @@ mod tests {
 
     fn at(version: &str) -> Value {
         json!({"metadata": {"uid": "u", "resourceVersion": version}})
+    }
+
+    /// An API server with an autoscaler of `web-v1` in the namespace shop, and nothing else.
+    fn answer(path: &str, query: &str) -> Option<Value> {
+        let version = json!({"groupVersion": "autoscaling/v2", "version": "v2"});
+        let kind = json!({
+            "name": "horizontalpodautoscalers", "namespaced": true, "kind": AUTOSCALER,
+            "verbs": ["list", "watch"],
+        });
+        let scaled = json!({
+            "metadata": {"name": "hpa", "namespace": "shop", "uid": "u", "resourceVersion": "5"},
+            "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web-v1"}},
+        });
+        match path.trim_end_matches('/') {
+            "/apis" => Some(
+                json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [
+                    {"name": "autoscaling", "versions": [version], "preferredVersion": version},
+                ]}),
+            ),
+            "/apis/autoscaling/v2" => Some(json!({
+                "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "autoscaling/v2",
+                "resources": [kind],
+            })),
+            _ if query.contains("watch=") => None,
+            _ => Some(json!({
+                "kind": "List", "apiVersion": "autoscaling/v2",
+                "metadata": {"resourceVersion": "7"}, "items": [scaled],
+            })),
+        }
+    }
+
+    fn played() -> Workloads {
+        let service = service_fn(async |request: http::Request<Body>| {
+            let query = request.uri().query().unwrap_or_default();
+            match answer(request.uri().path(), query) {
+                Some(answer) => {
+                    let body = Body::from(answer.to_string().into_bytes());
+                    Ok::<_, std::convert::Infallible>(Response::new(body))
+                }
+                None => std::future::pending().await,
+            }
+        });
+        let egress = Egress::new(Rules::default()).unwrap();
+        let client = Client::new(service, "shop");
+        Workloads::new(Fleet::keeping(client, Scope::All, egress, rollout::kept))
+    }
+
+    /// Other Rollouts of the namespace are not looked at, however often autoscalers change there.
+    #[tokio::test]
+    async fn an_autoscaler_concerns_those_with_what_it_scales_or_has_scaled() {
+        let workloads = played();
+        let key = |name: &str| ObjectKey {
+            namespace: "shop".into(),
+            name: name.into(),
+        };
+        let deployment = |name: &str| {
+            let name = Name {
+                kind: rollout::workload::Kind::Deployment,
+                name: name.to_owned(),
+            };
+            place("shop", &name)
+        };
+        let scaled = Place {
+            wanted: autoscalers("shop"),
+            name: "hpa".to_owned(),
+        };
+        let all = [
+            ("scaled", vec![deployment("web-v1"), deployment("web-v2")]),
+            ("other", vec![deployment("api-v1")]),
+            ("before", vec![deployment("db"), scaled.clone()]),
+        ];
+        for (name, objects) in all {
+            let names = Names {
+                objects: objects.into_iter().collect(),
+                kinds: BTreeSet::from([autoscalers("shop")]),
+            };
+            workloads.name(&key(name), names);
+        }
+        workloads.watch(Timestamp::UNIX_EPOCH);
+        while !matches!(workloads.see(&key("before"), &scaled), Seen::Here { .. }) {
+            tokio::task::yield_now().await;
+        }
+        let change = |name: &str| Change::Object {
+            cluster: Cluster::Own,
+            kind: autoscalers("shop").kind,
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+        };
+        let told = |change: &Change| {
+            let keys = workloads.concerned(change).into_iter();
+            keys.map(|key| key.name.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&change("hpa")), ["before", "scaled"]);
+        assert!(told(&change("gone")).is_empty());
+        let name = Name {
+            kind: rollout::workload::Kind::Deployment,
+            name: "web-v2".to_owned(),
+        };
+        let sharing = workloads.of("shop", &BTreeSet::from([name]));
+        assert_eq!(sharing, BTreeSet::from([key("scaled")]));
     }
 
     #[tokio::test]
@@ -229,7 +381,7 @@ mod tests {
         workloads.wrote(&web, &at("8"));
         assert!(!workloads.is_behind(&web, &at("7")));
 
-        let kinds = BTreeSet::from([wanted("shop", "apps", "Deployment", Part::Owned)]);
+        let kinds = BTreeSet::from([wanted("shop", "apps", "Deployment")]);
         let names = Names {
             kinds,
             ..Names::default()

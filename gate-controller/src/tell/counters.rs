@@ -12,6 +12,7 @@ mod durations;
 mod forges;
 mod outcomes;
 mod promotions;
+mod rollouts;
 
 pub use branches::Branches;
 pub use durations::Durations;
@@ -19,6 +20,7 @@ pub use forges::ForgeRequests;
 pub use outcomes::Notified;
 pub(crate) use outcomes::OF_FETCHES;
 pub use promotions::{OutcomeLabels, Promoted, StrategyLabels};
+pub use rollouts::{Batches, PartLabels};
 
 /// The kinds that are looked at and written.
 const KINDS: [&str; 11] = [
@@ -55,6 +57,8 @@ pub struct Counters {
     pub promoted: Promoted,
     /// How commits come to environments that are branches.
     pub branches: Branches,
+    /// How long batches of Rollouts take.
+    pub batches: Batches,
     /// Requests to forges.
     pub forge_requests: ForgeRequests,
     /// Answers to those who asked.
@@ -134,6 +138,7 @@ impl Default for Counters {
             notifications: Family::default(),
             promoted: Promoted::default(),
             branches: Branches::default(),
+            batches: Batches::default(),
             forge_requests: ForgeRequests::default(),
             decisions: Family::default(),
             audit_records: Counter::default(),

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use parking_lot::Mutex;
-use sluice_core::delivery::{gated_source, pipeline};
+use sluice_core::delivery::{gated_source, pipeline, rollout};
 use sluice_core::time::span::later;
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::{Decision, Subject};
@@ -229,10 +229,17 @@ impl Decisions {
         }
     }
 
-    /// Everything that has a name and asked recently, and whether it waits.
+    /// Everything that has a name and asked recently, and whether it waits. Of Rollouts their statuses say that: one
+    /// that is held asks again only when something changes.
     pub fn waiting(&self) -> Vec<Waiting> {
         let mut all = self.known.lock().waiting(self.clock.now());
-        all.retain_mut(|asked| asked.kind != gated_source::KIND || self.is_current(asked));
+        all.retain_mut(|asked| match &*asked.kind {
+            gated_source::KIND => self.is_current(asked),
+            rollout::KIND => false,
+            _ => true,
+        });
+        let rollouts = self.world.rollouts.objects();
+        all.extend(rollouts.iter().filter_map(|it| Waiting::rollout(it)));
         all
     }
 

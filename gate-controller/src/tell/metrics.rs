@@ -12,6 +12,7 @@ mod gatekeepers;
 mod gates;
 mod gauges;
 mod pipelines;
+mod rollouts;
 mod sample;
 
 pub use gauges::Sources;
@@ -71,6 +72,11 @@ impl Counters {
             self.audit_failing.clone(),
         );
         self.register_promotions(&mut registry);
+        registry.register(
+            "sluice_rollout_batch_seconds",
+            "How long batches of rollouts were held, waited for pods and hooks, and took the controller",
+            self.batches.seconds.clone(),
+        );
         self.register_artifacts(&mut registry);
         registry.register_collector(Box::new(self.reconciles.clone()));
         registry.register_collector(Box::new(self.branches.clone()));

@@ -6,9 +6,10 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use jiff::SignedDuration;
 use kube::Api;
 use serde_json::json;
-use sluice_crds::{GatePolicy, PromotionStrategy, State};
+use sluice_crds::{GatePolicy, PromotionStrategy, Rollout, State};
 use sluice_forges::{Ended, Heard, Protocol};
 use sluice_tests::controller::InProcess;
 use sluice_tests::helm::chart;
@@ -186,6 +187,7 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     settings.trust_unverified_identity = true;
     settings.egress_allow = vec!["127.0.0.0/8".parse()?];
     let controller = stage.start_with(settings).await?;
+    rollout(stage).await?;
     stage.says("measured", State::Open, "InRange").await?;
     stage.out_of_hours().await?;
     let mut annotations = force("open", "alice");
@@ -221,6 +223,8 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
             "sluice_branch_waiting",
             "sluice_repository_access_ready",
             "sluice_revert_phase",
+            "sluice_rollout_state",
+            "sluice_rollout_held_since_timestamp_seconds",
         ] {
             let metric = found.get(metric);
             ensure!(metric.is_some_and(|it| !it.labels.is_empty()), "{found:?}");
@@ -294,6 +298,35 @@ async fn by_branches(stage: &Stage) -> Result<()> {
     let status = json!({"status": {"environments": [before]}});
     strategies.merge_status("shop", &status).await?;
     Ok(())
+}
+
+/// A Rollout of a workload of a kind that is not installed: half a minute later that is told, and holds it.
+async fn rollout(stage: &Stage) -> Result<()> {
+    let rollout = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Rollout", "metadata": {"name": "web"},
+        "spec": {
+            "targetRef": {"kind": "CloneSet", "name": "web"}, "revision": "2", "rolloutPlan": {},
+        },
+    });
+    stage.apply(&rollout.to_string()).await?;
+    let rollouts: Api<Rollout> = Api::namespaced(stage.client(), stage.namespace());
+    poll(DEADLINE, "the rollout to be looked at", async || {
+        let status = rollouts.get("web").await?.status;
+        ensure!(status.is_some_and(|it| it.rolling_state.is_some()));
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+    stage
+        .clock()
+        .step(stage.now() + SignedDuration::from_mins(1));
+    poll(DEADLINE, "it to be held", async || {
+        let held = rollouts.get("web").await?.status.and_then(|it| it.held);
+        let held = held.context("it is not held")?;
+        let says = held.message.contains("has no kind CloneSet.apps.kruise.io");
+        ensure!(held.reason == "NotReadable" && says, "{held:?}");
+        Ok(())
+    })
+    .await
 }
 
 /// A policy over this namespace alone, with a status: this controller keeps one namespace, and

@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use super::ordered::Ordered;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(1_200);
+pub(super) const PATIENCE: Duration = Duration::from_secs(1_200);
 /// The environments of a pipeline that are looked at: the one after the first, and the last.
 pub(super) const NEXT: &str = "test";
 pub(super) const LAST: &str = "prod";
@@ -31,14 +31,15 @@ pub(super) const LAST: &str = "prod";
 pub(super) enum Moment {
     /// The API server has answered the request that threw the switch. No watch sees that.
     Answered,
-    /// The GatedSource says that it is pending, or the pipeline that its run has begun.
+    /// The GatedSource says that it is pending, the pipeline that its run has begun, or the rollout that gates
+    /// hold it.
     Pending,
     /// The gatekeeper's verdict is that it is open.
     Allowed,
     /// The gate's status says that it is open.
     Open,
-    /// The GatedSource says that it is admitted, the pipeline that its second environment is, or the strategy
-    /// that the pull request of its first one is ordered to be merged.
+    /// The GatedSource says that it is admitted, the pipeline that its second environment is, the strategy that
+    /// the pull request of its first one is ordered to be merged, or the rollout that its second batch goes out.
     Admitted,
     /// The pipeline says that its run is completed.
     Completed,
@@ -67,6 +68,7 @@ pub(super) enum Kind {
     Pipeline,
     PullRequest,
     PromotionStrategy,
+    Rollout,
 }
 
 impl Kind {
@@ -80,6 +82,7 @@ impl Kind {
             Self::Pipeline => ("sluice.dev", "v1alpha1", "Pipeline"),
             Self::PullRequest => ("sluice.dev", "v1alpha1", "PullRequest"),
             Self::PromotionStrategy => ("sluice.dev", "v1alpha1", "PromotionStrategy"),
+            Self::Rollout => ("sluice.dev", "v1alpha1", "Rollout"),
         };
         ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
     }
@@ -136,6 +139,14 @@ impl Kind {
                     (Moment::Opened, proposed && is_there("pullRequest/number")),
                     (Moment::Admitted, proposed && is_there("order")),
                     (Moment::Merged, says(&first("active/drySHA"), commit)),
+                ]
+            }
+            Self::Rollout => {
+                let runs = says("/status/run/revision", commit);
+                let is_out = object.pointer("/status/batches/1/decision").is_some();
+                &[
+                    (Moment::Pending, says("/status/held/reason", "GatesClosed")),
+                    (Moment::Admitted, runs && is_out),
                 ]
             }
         };

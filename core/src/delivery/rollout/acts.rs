@@ -246,7 +246,7 @@ impl Scene<'_> {
         let places = releases(self.desk, self.run, self.members, state);
         let sure = places.into_iter().filter(|place| {
             let member = self.members[*place].1.as_ref();
-            member.is_some_and(|(name, _)| !self.desk.is_unsure(name))
+            member.is_some_and(|(name, _)| self.desk.unsure(name).is_none())
         });
         sure.filter_map(|place| self.release(place, state))
             .collect()

@@ -18,6 +18,9 @@ use super::size::Span;
 use super::workload::{Kind, Workload};
 use crate::text::refusal::Refusal;
 
+/// How far the number of a run may be ahead of the clock, in milliseconds: a year.
+const AHEAD: i64 = 365 * 86_400_000;
+
 /// A run that would begin.
 #[derive(Clone, Debug)]
 pub(super) struct Beginning {
@@ -131,8 +134,11 @@ fn next_id(given: &Given, members: &[Member<'_>]) -> i64 {
         .iter()
         .filter_map(|(_, it)| Claim::of(it.object))
         .map(|claim| claim.run);
+    let now = given.now.at.as_millisecond();
+    // Anybody may have written a claim. None of ours is so far ahead, whatever the clock was.
+    let claims = claims.filter(|run| *run < now.saturating_add(AHEAD));
     let newest = history.chain(claims).max().unwrap_or(0);
-    given.now.at.as_millisecond().max(newest.saturating_add(1))
+    now.max(newest.saturating_add(1))
 }
 
 fn course(

@@ -11,6 +11,10 @@ use super::hook::{self, Answer, Meaning, Next};
 use super::plan::Hook;
 use super::state::State;
 use crate::time::stamp::time;
+use crate::verdict::condition::cut;
+
+/// The most bytes that are kept of why a hook has not answered.
+const LONGEST: usize = 256;
 
 /// A call to be made. It is begun in the background, unless it is under way; its answer is an observation.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,6 +189,6 @@ fn recorded(hook: &Hook, batch: Option<usize>, arrived: &Arrived) -> HookRecord 
             Answer::Nothing => None,
         },
         done: hook::meaning(hook, &arrived.answer) != Meaning::Again,
-        error: arrived.error.clone(),
+        error: arrived.error.clone().map(|why| cut(why, LONGEST)),
     }
 }

@@ -10,6 +10,14 @@ use sluice_crds::rollout::{Size, marks};
 
 use super::identity;
 
+/// The longest text of a claim, in bytes. Ours are shorter: what is longer was written by somebody else.
+const LONGEST: usize = 2 << 10;
+
+/// Whether a text may be a claim.
+pub(super) fn is_short(text: &str) -> bool {
+    text.len() <= LONGEST
+}
+
 /// A claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +65,8 @@ impl Claim {
     /// The claim on a workload. None: there is none that can be read.
     pub fn of(workload: &Value) -> Option<Self> {
         let annotations = workload.pointer("/metadata/annotations")?;
-        serde_json::from_str(annotations.get(marks::CLAIM)?.as_str()?).ok()
+        let text = annotations.get(marks::CLAIM)?.as_str()?;
+        is_short(text).then(|| serde_json::from_str(text).ok())?
     }
 
     /// What is written in the annotation.

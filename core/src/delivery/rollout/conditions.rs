@@ -1,5 +1,8 @@
 //! What a status says in conditions.
 
+use sluice_crds::RolloutStatus;
+use sluice_crds::rollout::Outcome;
+
 use super::chain::Chain;
 use super::desk::Desk;
 use super::signals::Signal;
@@ -10,54 +13,67 @@ use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted};
 /// A batch waits for gates or people.
 pub const BLOCKED: &str = "Blocked";
 
+/// What a person does who wants to try again.
+const AGAIN: &str = "to try again, annotate this Rollout with sluice.dev/retry";
+
 /// All the conditions.
 pub(super) fn all(desk: &Desk<'_>, chain: &Chain) -> Vec<Wanted> {
-    let status = &chain.draft.status;
-    let held = status.held.as_ref();
-    match (chain.state, chain.step, held) {
-        (State::Succeeded, ..) => {
-            let message = status.history.first().map(|run| run.message.clone());
-            let message = message.unwrap_or_else(|| "it is out".to_owned());
-            with_blocked(vec![Wanted::new(READY, true, "RolloutSucceeded", message)])
-        }
-        (State::Failed, ..) => {
-            let outcome = status.outcome.as_ref();
-            let (reason, message) = outcome.map_or(("RolloutFailed", "it has failed"), |it| {
-                (it.reason.as_str(), it.message.as_str())
-            });
-            with_blocked(stalled(reason, &help(reason, message)))
-        }
-        (_, Step::Hold, Some(held)) => of_hold(chain, &held.reason, &held.message),
-        _ => {
-            let why = chain.decides.and_then(|signal| chain.look.why_of(signal));
-            let message = match why {
-                Some(why) if !chain.draft.moved => why.message.clone(),
-                Some(_) | None => working(desk, chain),
-            };
-            with_blocked(progressing("Progressing", &message))
-        }
+    match chain.state {
+        State::Succeeded => with_blocked(vec![succeeded(&chain.draft.status)]),
+        State::Failed => with_blocked(failed(&chain.draft.status)),
+        State::VerifyingSpec
+        | State::Initializing
+        | State::BatchInitializing
+        | State::BatchInRolling
+        | State::BatchVerifying
+        | State::BatchFinalizing
+        | State::BatchReady
+        | State::Finalising
+        | State::Failing
+        | State::Abandoned
+        | State::Deleting => under_way(desk, chain),
     }
 }
 
-fn help(reason: &str, message: &str) -> String {
-    match reason {
-        "InvalidSpec" | "NotSupported" | "Deleted" => message.to_owned(),
-        _ => format!("{message}; to try again, annotate this Rollout with sluice.dev/retry"),
+fn succeeded(status: &RolloutStatus) -> Wanted {
+    let message = status.history.first().map(|run| run.message.clone());
+    let message = message.unwrap_or_else(|| "it is out".to_owned());
+    Wanted::new(READY, true, "RolloutSucceeded", message)
+}
+
+fn failed(status: &RolloutStatus) -> Vec<Wanted> {
+    let Some(Outcome { reason, message }) = &status.outcome else {
+        return stalled("RolloutFailed", &format!("it has failed; {AGAIN}"));
+    };
+    // Trying the same again changes nothing of these.
+    let is_final = ["InvalidSpec", "NotSupported", "Deleted"].contains(&reason.as_str());
+    match is_final {
+        true => stalled(reason, message),
+        false => stalled(reason, &format!("{message}; {AGAIN}")),
     }
+}
+
+fn under_way(desk: &Desk<'_>, chain: &Chain) -> Vec<Wanted> {
+    let held = chain.draft.status.held.as_ref();
+    if let Some(held) = held.filter(|_| chain.step == Step::Hold) {
+        return of_hold(chain, &held.reason, &held.message);
+    }
+    let why = chain.decides.and_then(|signal| chain.look.why_of(signal));
+    let message = match why.filter(|_| !chain.draft.moved) {
+        Some(why) => why.message.clone(),
+        None => working(desk, chain),
+    };
+    with_blocked(progressing("Progressing", &message))
 }
 
 fn working(desk: &Desk<'_>, chain: &Chain) -> String {
     let state = chain.state.rolling().as_str();
     let batch = chain.state.batch();
-    match (batch, chain.draft.status.current_batch) {
-        (Some(batch), Some(index)) => format!(
-            "{state}: batch {} of {}, {}",
-            index + 1,
-            desk.batches(),
-            batch.as_str()
-        ),
-        _ => state.to_owned(),
-    }
+    let Some((batch, index)) = batch.zip(chain.draft.status.current_batch) else {
+        return state.to_owned();
+    };
+    let (all, batch) = (desk.batches(), batch.as_str());
+    format!("{state}: batch {} of {all}, {batch}", index + 1)
 }
 
 fn of_hold(chain: &Chain, reason: &str, message: &str) -> Vec<Wanted> {
@@ -67,7 +83,18 @@ fn of_hold(chain: &Chain, reason: &str, message: &str) -> Vec<Wanted> {
             Wanted::new(BLOCKED, true, reason, message),
         ],
         Some(Signal::Contested) => with_blocked(stalled(reason, message)),
-        _ => with_blocked(progressing(reason, message)),
+        Some(
+            Signal::Stale
+            | Signal::Deleted
+            | Signal::Modified
+            | Signal::Gone
+            | Signal::Refused
+            | Signal::Blind
+            | Signal::Waiting
+            | Signal::Overdue
+            | Signal::Done,
+        )
+        | None => with_blocked(progressing(reason, message)),
     }
 }
 

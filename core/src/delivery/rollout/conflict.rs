@@ -19,6 +19,8 @@ mod fields;
 mod flux;
 mod selector;
 pub use fields::MANAGER;
+pub(super) use fields::managed;
+pub(super) use flux::SSA;
 pub use flux::appliers;
 
 /// Something that stands in the way.
@@ -156,10 +158,8 @@ fn ended(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
 }
 
 fn autoscaler(given: &Given, (name, _): &Member<'_>) -> Option<Conflict> {
-    let all = given.autoscalers.as_deref().unwrap_or_default();
-    let found = all
-        .iter()
-        .find(|it| it.kind == name.kind.as_str() && it.target == name.name)?;
+    let mut all = given.autoscalers.iter().flatten();
+    let found = all.find(|it| it.scales().as_ref() == Some(name))?;
     Some(Conflict::new(
         "Autoscaler",
         format!("HorizontalPodAutoscaler {}", found.name),

@@ -7,11 +7,13 @@ use sluice_crds::{Rollout, RolloutStatus};
 use super::claim::{Claim, Ended};
 use super::conflict::{Member, is_it};
 use super::course::{count, present};
-use super::given::{Given, Name, Sight};
+use super::given::{Given, Name, Pod, Sight};
 use super::identity;
+use super::look::Why;
 use super::plan::Plan;
 use super::workload::{Kind, Workload};
 use crate::time::clock::Now;
+use crate::time::span::later;
 
 /// What a look works with.
 #[derive(Clone, Copy)]
@@ -29,8 +31,8 @@ pub(super) enum Named<'g> {
     Here(Vec<Member<'g>>),
     /// One of them is not.
     Missing(Name),
-    /// It is not known, or not up to date: which.
-    Unsure(Name),
+    /// It is not known, or not up to date: why.
+    Unsure(Why),
 }
 
 impl<'g> Desk<'g> {
@@ -72,9 +74,8 @@ impl<'g> Desk<'g> {
         let all = [&spec.target_ref].into_iter().chain(&spec.source_ref);
         let names: Vec<Name> = all.filter_map(Name::of).collect();
         // What is unsure may be missing; what is missing is surely so.
-        let unsure = names.iter().find(|name| self.is_unsure(name));
-        if let Some(name) = unsure {
-            return Named::Unsure(name.clone());
+        if let Some(why) = names.iter().find_map(|name| self.unsure(name)) {
+            return Named::Unsure(why);
         }
         let mut here = Vec::new();
         for name in names {
@@ -95,18 +96,16 @@ impl<'g> Desk<'g> {
         })
     }
 
-    /// Whether it is not known, or not up to date.
-    pub(super) fn is_unsure(&self, name: &Name) -> bool {
+    /// Why it is not known, or not up to date. None: it is.
+    pub(super) fn unsure(&self, name: &Name) -> Option<Why> {
         match self.given.sight(name) {
-            Sight::NotListed => true,
-            Sight::Absent => false,
+            Sight::Unknown(why) => Some(Why::unreadable(name, why)),
+            Sight::Absent => None,
             Sight::Here { is_behind, object } => {
-                let seen = Workload {
-                    kind: name.kind,
-                    object,
-                }
-                .seen();
-                *is_behind || !seen.is_observed
+                let (kind, object) = (name.kind, object.as_ref());
+                let is_stale = *is_behind || !Workload { kind, object }.seen().is_observed;
+                let message = || format!("what is known of {name} is not up to date");
+                is_stale.then(|| Why::new("Stale", message()))
             }
         }
     }
@@ -136,10 +135,26 @@ impl<'g> Desk<'g> {
         target.updated_available().or_else(|| {
             let (_, revision) = target.revisions();
             let pods = self.given.pods.as_ref()?.iter();
-            let new =
-                pods.filter(|pod| pod.is_available && Some(pod.revision.as_str()) == revision);
-            u32::try_from(new.count()).ok()
+            let new = pods.filter(|pod| Some(pod.revision.as_str()) == revision);
+            let available = new.filter(|pod| self.is_available(target, pod));
+            u32::try_from(available.count()).ok()
         })
+    }
+
+    /// Whether a pod has been ready for as long as its StatefulSet asks.
+    pub(super) fn is_available(&self, target: &Workload<'_>, pod: &Pod) -> bool {
+        let from = |since| later(since, target.soak());
+        pod.ready_since
+            .is_some_and(|since| target.soak().is_zero() || from(since) <= self.at())
+    }
+
+    /// When the next pod will have been ready for long enough: nothing else may tell of that.
+    pub(super) fn next_available(&self) -> Option<Timestamp> {
+        let (_, target) = self.target()?;
+        let pods = self.given.pods.iter().flatten();
+        let soaking = pods.filter(|pod| !self.is_available(&target, pod));
+        let until = soaking.filter_map(|pod| Some(later(pod.ready_since?, target.soak())));
+        until.min()
     }
 
     /// Whether the workload has the claim of the run.

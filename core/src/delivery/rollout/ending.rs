@@ -14,7 +14,7 @@ use super::claim::Ended;
 use super::conflict::Conflict;
 use super::course::{Course, count, is_reached, of_pair, pods, present, to_sizes};
 use super::desk::{Desk, OfRun, sizes};
-use super::given::{Pod, Sight};
+use super::given::{Pod, Templates};
 use super::restore;
 use super::state::State;
 use super::workload::Workload;
@@ -206,12 +206,14 @@ fn restored(desk: &Desk<'_>, members: &[OfRun<'_>]) -> Ending {
         return Ending::default();
     };
     let former = record.former.as_deref().unwrap_or("of before");
-    let kept = match &desk.given.former {
-        Sight::NotListed => {
-            return Ending::waiting(format!("the ControllerRevision {former} is being read"));
-        }
-        Sight::Absent => None,
-        Sight::Here { object, .. } => restore::template(object),
+    let (now, kept) = match &desk.given.templates {
+        None => return Ending::waiting(format!("the template of {name} is being read")),
+        Some(Templates { now, former }) => (
+            now,
+            former
+                .as_ref()
+                .and_then(|it| restore::template(workload, it)),
+        ),
     };
     let Some(template) = kept else {
         return Ending {
@@ -219,7 +221,7 @@ fn restored(desk: &Desk<'_>, members: &[OfRun<'_>]) -> Ending {
             ..Ending::default()
         };
     };
-    let patch = restore::patch(workload, &template);
+    let patch = restore::patch(workload, now, &template);
     if let Some(patch) = patch {
         return Ending {
             restore: Some(patch),
@@ -252,7 +254,8 @@ fn broken(desk: &Desk<'_>, workload: &Workload<'_>) -> Option<Pod> {
     let (_, revision) = workload.revisions();
     let pods = desk.given.pods.iter().flatten();
     let broken = pods.filter(|pod| {
-        !pod.is_available && !pod.is_going && Some(pod.revision.as_str()) != revision
+        let is_new = Some(pod.revision.as_str()) != revision;
+        is_new && !pod.is_going && !desk.is_available(workload, pod)
     });
     let ordinal = |pod: &&Pod| -> Option<u64> { pod.name.rsplit('-').next()?.parse().ok() };
     broken.max_by_key(ordinal).cloned()

@@ -2,6 +2,7 @@
 //!
 //! The gates are not among it: a look says first whether they are asked, and about what.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use sluice_crds::Rollout;
 use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::gatekeeper::Range;
-use sluice_crds::rollout::WorkloadReference;
+use sluice_crds::rollout::{Mode, WorkloadReference};
 
 use super::hook::Answer;
 use super::metric::Measured;
@@ -55,12 +56,11 @@ impl std::fmt::Display for Name {
 }
 
 /// What is known of an object.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
-    /// Its kind is not listed yet, or was not heard of for too long: nothing is known.
-    #[default]
-    NotListed,
-    /// There is none of that name, or its kind is not served.
+    /// Nothing is known of it: why, in words that go on after a colon.
+    Unknown(Cow<'static, str>),
+    /// There is none of that name.
     Absent,
     /// Here it is, as the API server has it.
     Here {
@@ -71,12 +71,15 @@ pub enum Sight {
     },
 }
 
+/// What is known of an object that was not read yet.
+static NOT_YET: Sight = Sight::Unknown(Cow::Borrowed("it was not read yet"));
+
 impl Sight {
     /// The object, if it is here.
     pub fn object(&self) -> Option<&Value> {
         match self {
             Sight::Here { object, .. } => Some(object),
-            Sight::NotListed | Sight::Absent => None,
+            Sight::Unknown(_) | Sight::Absent => None,
         }
     }
 }
@@ -90,10 +93,19 @@ pub struct Pod {
     pub uid: String,
     /// Its revision: the label `controller-revision-hash`.
     pub revision: String,
-    /// Whether it has been ready for as long as the StatefulSet asks.
-    pub is_available: bool,
+    /// Since when it is ready. None: it is not.
+    pub ready_since: Option<Timestamp>,
     /// Whether it is being deleted.
     pub is_going: bool,
+}
+
+/// The templates of a StatefulSet or CloneSet that goes back: of the object itself only their hash is kept.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Templates {
+    /// The pod template that it has.
+    pub now: Value,
+    /// The ControllerRevision with the one that comes back. None: it is gone.
+    pub former: Option<Value>,
 }
 
 /// The answer to a call that has come since.
@@ -131,6 +143,27 @@ pub struct Autoscaler {
     pub target: String,
 }
 
+impl Autoscaler {
+    /// What an object says. None: it says nothing that can be read.
+    pub fn read(object: &Value) -> Option<Self> {
+        let text = |pointer: &str| object.pointer(pointer)?.as_str().map(str::to_owned);
+        Some(Self {
+            name: text("/metadata/name")?,
+            kind: text("/spec/scaleTargetRef/kind")?,
+            target: text("/spec/scaleTargetRef/name")?,
+        })
+    }
+
+    /// The workload that it scales. None: that is of a kind that no Rollout writes.
+    pub fn scales(&self) -> Option<Name> {
+        Name::of(&WorkloadReference {
+            api_version: None,
+            kind: self.kind.clone(),
+            name: self.target.clone(),
+        })
+    }
+}
+
 /// The name of a Kustomization or HelmRelease.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Applier {
@@ -151,16 +184,16 @@ pub struct Given {
     pub workloads: BTreeMap<Name, Sight>,
     /// The pods of the StatefulSet. None: they are not listed. See [`needs_pods`].
     pub pods: Option<Vec<Pod>>,
-    /// The ControllerRevision that a revert brings back, if the status names one.
-    pub former: Sight,
+    /// The templates of a revert in place. None: they were not read. See [`former`].
+    pub templates: Option<Templates>,
     /// The answers of hooks that have come since.
     pub arrived: Vec<Arrived>,
     /// What was measured, by the name of the Gatekeeper. One that is missing has no value.
     pub measures: BTreeMap<String, Measure>,
     /// The other Rollouts of the namespace: their names by their UIDs.
     pub others: BTreeMap<String, String>,
-    /// The autoscalers of the namespace. None: they are not listed.
-    pub autoscalers: Option<Vec<Autoscaler>>,
+    /// The autoscalers of the namespace, or why they are not known.
+    pub autoscalers: Result<Vec<Autoscaler>, String>,
     /// The Kustomizations and HelmReleases that the labels of the workloads name.
     pub appliers: BTreeMap<Applier, Sight>,
     /// Since when something of this is not up to date, as far as the process remembers.
@@ -172,7 +205,7 @@ pub struct Given {
 impl Given {
     /// What is known of a workload.
     pub(super) fn sight(&self, name: &Name) -> &Sight {
-        self.workloads.get(name).unwrap_or(&Sight::NotListed)
+        self.workloads.get(name).unwrap_or(&NOT_YET)
     }
 }
 
@@ -185,6 +218,26 @@ pub fn wanted(object: &Rollout) -> BTreeSet<Name> {
         .chain(&object.spec.source_ref)
         .chain(of_run.map(|it| &it.r#ref));
     references.filter_map(Name::of).collect()
+}
+
+/// The workload that goes back in place, and the ControllerRevision with its old template. Its templates have to be
+/// known, which cost requests.
+pub fn former(object: &Rollout) -> Option<(Name, Option<&str>)> {
+    use sluice_crds::rollout::RollingState as State;
+    let status = object.status.as_ref().filter(|it| it.reverted)?;
+    let run = status.run.as_ref().filter(|it| it.mode == Mode::Update)?;
+    let is_ending = match status.rolling_state? {
+        State::RolloutFailing | State::RolloutDeleting => true,
+        State::VerifyingSpec
+        | State::Initializing
+        | State::RollingInBatches
+        | State::Finalising
+        | State::RolloutSucceed
+        | State::RolloutAbandoned
+        | State::RolloutFailed => false,
+    };
+    let target = run.workloads.first().filter(|_| is_ending)?;
+    Some((Name::of(&target.r#ref)?, target.former.as_deref()))
 }
 
 /// Whether a look has to know the pods of the target, which cost a request.

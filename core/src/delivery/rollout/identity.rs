@@ -8,9 +8,14 @@ use sluice_crds::rollout::marks;
 
 use super::hook::hash;
 
+/// Where the hash of a pod template is, in what is kept of a workload in place of it. No template has this field.
+pub(super) const HASH: &str = "sluice.dev/hash";
+
 /// The pod template of a workload, as a hash.
 pub(super) fn template(workload: &Value) -> Option<String> {
-    workload.pointer("/spec/template").map(hash)
+    let template = workload.pointer("/spec/template")?;
+    let kept = template.get(HASH).and_then(Value::as_str);
+    Some(kept.map_or_else(|| hash(template), str::to_owned))
 }
 
 /// What a Rollout rolls out, as a hash: target, sources, component, and the revision, or without one the pod
@@ -44,12 +49,14 @@ pub(super) fn batch(object: &Rollout, index: usize) -> String {
     hash(&json!([index, plan.num_batches, plan.target_size, own]))
 }
 
-/// What a person has written to try again.
+/// The longest text that is kept of what a person has written to try again, in bytes.
+const LONGEST: usize = 128;
+
+/// What a person has written to try again. It goes into the status and into claims: of a long text that is its hash.
 pub(super) fn retry(object: &Rollout) -> Option<String> {
-    object
-        .metadata
-        .annotations
-        .as_ref()?
-        .get(marks::RETRY)
-        .cloned()
+    let text = object.metadata.annotations.as_ref()?.get(marks::RETRY)?;
+    Some(match text.len() {
+        ..=LONGEST => text.clone(),
+        _ => hash(&json!(text)),
+    })
 }

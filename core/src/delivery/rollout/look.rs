@@ -24,6 +24,9 @@ mod verifying;
 
 pub(super) use batches::is_started;
 
+/// The reason of a hold by gates.
+pub(super) const GATES_CLOSED: &str = "GatesClosed";
+
 /// What the gates of a batch say.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gates<'d> {
@@ -52,6 +55,11 @@ impl Why {
             reason,
             message: message.into(),
         }
+    }
+
+    /// Something is not known, and why.
+    pub(super) fn unreadable(what: impl std::fmt::Display, why: &str) -> Self {
+        Self::new("NotReadable", format!("{what} cannot be read: {why}"))
     }
 }
 
@@ -136,6 +144,7 @@ pub(super) fn look(
 ) -> Result<Look, Illegal> {
     let mut look = Look::default();
     everywhere(desk, status, &mut look);
+    look.wakes.extend(desk.next_available());
     match state {
         State::VerifyingSpec => verifying::look(desk, gates, &mut look),
         State::Succeeded | State::Failed => ends::over(desk, status, &mut look),
@@ -195,9 +204,9 @@ fn presence(desk: &Desk<'_>, members: &[OfRun<'_>], look: &mut Look, only_target
     let names = members
         .iter()
         .filter_map(|(record, _)| super::given::Name::of(&record.r#ref));
-    let unsure = names.into_iter().find(|name| desk.is_unsure(name));
-    if let Some(name) = unsure.filter(|_| waits_for_news(desk)) {
-        stale(&name, look);
+    let unsure = names.into_iter().find_map(|name| desk.unsure(&name));
+    if let Some(why) = unsure.filter(|_| waits_for_news(desk)) {
+        look.say(Signal::Stale, why);
     }
     let count = if only_target { 1 } else { members.len() };
     let gone = members
@@ -216,9 +225,11 @@ fn presence(desk: &Desk<'_>, members: &[OfRun<'_>], look: &mut Look, only_target
 /// Whether an autoscaler has a workload has to be known before anything goes out. Where a run ends it does not
 /// keep it from its end.
 fn autoscalers(desk: &Desk<'_>, look: &mut Look) {
-    if desk.given.autoscalers.is_none() && waits_for_news(desk) {
-        let message = "it is not known yet which autoscalers there are";
-        look.say(Signal::Stale, Why::new("Stale", message));
+    if let Err(why) = &desk.given.autoscalers
+        && waits_for_news(desk)
+    {
+        let what = "which HorizontalPodAutoscalers there are";
+        look.say(Signal::Stale, Why::unreadable(what, why));
     }
 }
 
@@ -228,11 +239,6 @@ fn waits_for_news(desk: &Desk<'_>) -> bool {
     let since = desk.given.unsure_since;
     let until = since.map(|since| later(since, desk.plan.deadline));
     !desk.is_deleted() || until.is_none_or(|until| desk.at() < until)
-}
-
-fn stale(name: &super::given::Name, look: &mut Look) {
-    let message = format!("what is known of {name} is not up to date");
-    look.say(Signal::Stale, Why::new("Stale", message));
 }
 
 /// Whether a batch may go out, as far as the plan and the gates say.
@@ -256,7 +262,7 @@ fn closed(desk: &Desk<'_>, index: usize, gates: Gates<'_>, look: &mut Look) {
         Gates::Told(of, decision) if of == index && decision.allowed => return,
         Gates::Told(of, decision) if of == index => Why {
             by: decision.decided_by.first().cloned(),
-            reason: "GatesClosed",
+            reason: GATES_CLOSED,
             message: format!("batch {index} waits: {}", decision.message),
         },
         Gates::Told(..) | Gates::Unasked => Why::new(

@@ -74,5 +74,7 @@ pub(super) fn report(given: &Given, refusals: &Refusals) -> Report {
             }],
             false => Vec::new(),
         },
+        // Which hook an answer is of is not known: with another spec it may be wanted.
+        hears: false,
     }
 }

@@ -15,7 +15,7 @@ use super::considered::{Answer, Considered, Told};
 use super::course::{count, pods};
 use super::desk::{Desk, counted};
 use super::given::Given;
-use super::look::{Gates, deadline};
+use super::look::{GATES_CLOSED, Gates, deadline};
 use super::refused;
 use super::signals::Signal;
 use super::state::State;
@@ -43,6 +43,8 @@ pub struct Report {
     pub report: act::Report<RolloutStatus, Act>,
     /// What people are told, once the status was accepted. Then nothing has to be done in this look.
     pub news: Vec<News>,
+    /// Whether the answers of hooks were heard: once the status was accepted, they are not needed any more.
+    pub hears: bool,
 }
 
 impl Deref for Report {
@@ -130,6 +132,7 @@ fn finish(
     Report {
         report,
         news: chain.draft.news,
+        hears: true,
     }
 }
 
@@ -239,9 +242,10 @@ fn held(desk: &Desk<'_>, chain: &mut Chain, kept: bool) {
     match why.filter(|_| is_held) {
         Some(why) => {
             let last = chain.draft.status.held.take();
-            let same = last
-                .as_ref()
-                .filter(|it| kept && (it.reason.as_str(), &it.by) == (why.reason, &why.by));
+            let is_same = |it: &&Held| (it.reason.as_str(), &it.by) == (why.reason, &why.by);
+            // Why something is not known is told in the words of the moment.
+            let is_kept = kept && chain.decides != Some(Signal::Stale);
+            let same = last.as_ref().filter(|it| is_kept && is_same(it));
             let message = same.map_or_else(|| why.message.clone(), |it| it.message.clone());
             chain.draft.status.held = Some(Held {
                 by: why.by.clone(),
@@ -327,6 +331,13 @@ fn withheld(
         && quiet == *before
         && status.observed_generation == before.observed_generation;
     (is_quiet && desk.at() < next).then_some(next)
+}
+
+/// Whether the status says that the gates hold a batch back. None: they have not been asked.
+pub fn waits_for_gates(status: &RolloutStatus) -> Option<bool> {
+    let held = status.held.as_ref();
+    let waits = held.is_some_and(|held| held.reason == GATES_CLOSED);
+    status.last_decision.is_some().then_some(waits)
 }
 
 /// Whether the status says that a run goes on.

@@ -17,18 +17,21 @@ pub(super) fn lost(name: &Name, former: &str) -> Conflict {
     }
 }
 
-/// The template that a ControllerRevision has kept. None: it has none.
-pub(super) fn template(revision: &Value) -> Option<Value> {
+/// The template that a ControllerRevision has kept. None: it has none of this workload. A claim may have been
+/// written by anybody, and name that of another one.
+pub(super) fn template(workload: &Workload<'_>, revision: &Value) -> Option<Value> {
+    let owners = revision.pointer("/metadata/ownerReferences");
+    let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
+    owners.find(|it| it["uid"] == workload.uid())?;
     let mut former = revision.pointer("/data/spec/template")?.clone();
     // It says to a strategic merge that it is the whole.
     former.as_object_mut()?.remove("$patch");
     Some(former)
 }
 
-/// What brings a template back, with a partition that lets all pods have it. None: it is there, and so is the
-/// partition.
-pub(super) fn patch(workload: &Workload<'_>, former: &Value) -> Option<Value> {
-    let now = workload.object.pointer("/spec/template")?;
+/// What brings a template back in place of the one that there is, with a partition that lets all pods have it.
+/// None: it is there, and so is the partition.
+pub(super) fn patch(workload: &Workload<'_>, now: &Value, former: &Value) -> Option<Value> {
     let template = difference(now, former);
     if template.is_none() && workload.pods_held() == 0 {
         return None;

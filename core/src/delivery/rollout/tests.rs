@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use sluice_crds::rollout::marks;
 use sluice_crds::{Decision, Rollout, RolloutStatus};
 
 use super::given::{Arrived, Measure, Name};
@@ -40,6 +41,8 @@ struct Play {
     /// Hooks that do not answer.
     silent: BTreeSet<String>,
     arrived: Vec<Arrived>,
+    /// Of all calls.
+    keys: BTreeSet<String>,
     measures: BTreeMap<String, Measure>,
     /// Each write to a workload, and each call of a hook.
     log: Vec<String>,
@@ -112,6 +115,7 @@ impl Play {
             answers: BTreeMap::new(),
             silent: BTreeSet::new(),
             arrived: Vec::new(),
+            keys: BTreeSet::new(),
             measures: BTreeMap::new(),
             log: Vec::new(),
             told: Vec::new(),
@@ -262,6 +266,7 @@ impl Play {
             return;
         }
         self.log.push(line);
+        self.keys.insert(call.key.clone());
         if self.silent.contains(&call.hook.name) {
             return;
         }
@@ -276,8 +281,12 @@ impl Play {
     }
 
     fn look(&mut self) -> Option<Report> {
+        let heard = self.arrived.len();
         let report = self.decide()?;
         self.carry_out(&report);
+        if report.hears {
+            self.arrived.drain(..heard);
+        }
         Some(report)
     }
 

@@ -20,9 +20,14 @@ use super::look::{Gates, Look};
 use super::plan::Members;
 use super::state::State;
 use crate::time::stamp::time;
+use crate::verdict::condition::cut;
 
 /// How many runs are kept.
 const HISTORY: usize = 5;
+/// How much is kept of a decision, with that of each other batch: how many gates, and how many bytes of what they
+/// say.
+const GATES: usize = 8;
+const LONGEST: usize = 512;
 
 /// Something that people are told once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -362,8 +367,8 @@ fn decision(now: Timestamp, gates: Gates<'_>) -> BatchDecision {
     match gates {
         Gates::Told(_, decision) => BatchDecision {
             at: time(decision.at.0),
-            decided_by: decision.decided_by.clone(),
-            message: decision.message.clone(),
+            decided_by: decision.decided_by.iter().take(GATES).cloned().collect(),
+            message: cut(decision.message.clone(), LONGEST),
         },
         Gates::Unasked | Gates::Assumed | Gates::None => BatchDecision {
             at: time(now),

@@ -5,6 +5,7 @@
 //!
 //! Another kind is a variant of [`Kind`]: the compiler names the rest.
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::batch::{ARMED, Seen};
@@ -191,6 +192,12 @@ impl Workload<'_> {
             revision("/status/currentRevision"),
             revision("/status/updateRevision"),
         )
+    }
+
+    /// For how long a pod has to be ready before it counts as available.
+    pub fn soak(&self) -> SignedDuration {
+        let seconds = self.count("/spec/minReadySeconds").unwrap_or(0);
+        SignedDuration::from_secs(seconds.into())
     }
 
     /// Whether pods are to be replaced by others of a newer template.

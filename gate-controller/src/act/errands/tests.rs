@@ -104,7 +104,10 @@ async fn a_host_that_never_answers_delays_nobody_else() {
     // Each of the others is over in its turn.
     let over = woken.recv().await.unwrap();
     let outcome = stands(&errands, &over, "key");
-    assert_eq!(outcome, Some(Standing::Over(Err(Unfinished::Late))));
+    assert_eq!(
+        outcome,
+        Some(Standing::Over(Err(Unfinished::Late(LONGEST))))
+    );
     assert_eq!(Instant::now() - before, LONGEST);
 }
 
@@ -132,7 +135,7 @@ async fn each_part_waits_for_its_own_host_alone() {
             let ended: Vec<u32> = outcomes.iter().flatten().copied().collect();
             match ended.len() == outcomes.len() {
                 true => Ok(ended.iter().sum()),
-                false => Err(Unfinished::Late),
+                false => Err(Unfinished::Late(LONGEST)),
             }
         };
         errands.begin_parts(of, &"key", parts, sum);
@@ -147,7 +150,10 @@ async fn each_part_waits_for_its_own_host_alone() {
     let first = woken.recv().await.unwrap();
     assert_eq!(Instant::now() - before, LONGEST);
     let outcome = stands(&errands, &first, "key");
-    assert_eq!(outcome, Some(Standing::Over(Err(Unfinished::Late))));
+    assert_eq!(
+        outcome,
+        Some(Standing::Over(Err(Unfinished::Late(LONGEST))))
+    );
 }
 
 /// Begins an errand with a part at each host. Only those that are not dead answer, with 1.

@@ -8,14 +8,16 @@
 
 use std::sync::Arc;
 
-use kube::core::{NamespaceResourceScope, Status};
+use kube::core::{NamespaceResourceScope, PartialObjectMeta, Status};
 use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use sluice_core::delivery::act::{self, Act as _, Report};
 use sluice_core::delivery::asked::Asked;
 use sluice_crds::Decision;
 
+use super::write::Part;
 use super::{Context, Outcome, Reconciled, status, write};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
@@ -32,9 +34,10 @@ pub(super) trait Consumer:
     /// What follows from its status.
     type Act: act::Act + Send;
 
-    /// Whether this writes onto the consumer itself.
-    fn is_of_itself(_: &Self::Act) -> bool {
-        false
+    /// Whether this is done only from the newest version of the consumer, because it changes something else. What
+    /// is written onto the consumer itself the API server refuses for any other version.
+    fn needs_newest(act: &Self::Act) -> bool {
+        act.writes().is_some()
     }
 
     /// Reports what is new in a status that the API server has accepted, and remembers it. `object` has it.
@@ -108,7 +111,7 @@ pub(super) async fn apply<K: Consumer>(
     let mut is_newest = changed;
     for act in acts {
         let what = act.writes();
-        if !is_newest && what.is_some() && !K::is_of_itself(&act) {
+        if !is_newest && K::needs_newest(&act) {
             confirm(context, key, present.as_ref()).await?;
             is_newest = true;
         }
@@ -144,6 +147,36 @@ async fn write<K: Consumer>(
         K::accepted(context, key, &written, before, now);
     }
     Ok(written)
+}
+
+/// Adds a finalizer to the consumer, or removes it. Returns the consumer as it is then.
+///
+/// # Errors
+/// The API server refuses the write, or does not answer.
+pub(super) async fn finalize<K: Consumer>(
+    context: &Context,
+    object: &K,
+    finalizer: &str,
+    hold: bool,
+) -> Result<Arc<K>, kube::Error> {
+    let before = object.meta();
+    let mut finalizers = before.finalizers.clone().unwrap_or_default();
+    finalizers.retain(|it| it != finalizer);
+    if hold {
+        finalizers.push(finalizer.to_owned());
+    }
+    let patch = json!({ "metadata": { "finalizers": finalizers } });
+    let writer = context.writer(object, K::MANAGER);
+    let written: PartialObjectMeta<K> = writer.merge(Part::Metadata, before, patch).await?;
+    let mut present = object.clone();
+    let metadata = present.meta_mut();
+    metadata.finalizers = written.metadata.finalizers;
+    metadata.resource_version = written.metadata.resource_version;
+    // An object that is being deleted is gone with its last finalizer.
+    Ok(match metadata.deletion_timestamp {
+        None => context.take_in(present),
+        Some(_) => Arc::new(present),
+    })
 }
 
 /// Makes sure that this is the consumer as the API server has it.

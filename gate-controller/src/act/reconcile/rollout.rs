@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::core::Request;
+use sluice_core::delivery::rollout::given::Name;
 use sluice_core::delivery::rollout::{self, Answer, Given, Question, Told};
 use sluice_core::gate;
 use sluice_core::revision::Revision;
@@ -31,19 +33,17 @@ impl Reconciled for Rollout {
         &world.rollouts
     }
 
-    /// The gates of all batches, the gatekeepers of its metrics, and the other Rollouts of its namespace: whose
-    /// claim on a workload counts depends on who is there.
+    /// The gates of all batches, and the gatekeepers of its metrics.
     fn interests(&self, key: &ObjectKey) -> Vec<Work> {
         let mut all = consumer_interests(key, &gates(&self.spec));
         let measured = measured(&self.spec.rollout_plan).into_iter();
         all.extend(measured.map(|name| Work::own(Kind::Gatekeeper, key.naming(None, name))));
-        all.push(Work::all(Kind::Rollout, &key.namespace));
         all
     }
 
-    /// Others depend on whether it is there.
-    fn may_matter(change: &Change<'_, Self>) -> bool {
-        change.before.is_none() || change.now.is_none()
+    /// That it is gone matters to those with a workload of its own: the watch of Rollouts wakes them.
+    fn may_matter(_: &Change<'_, Self>) -> bool {
+        false
     }
 
     fn forget(context: &Context, key: &ObjectKey) {
@@ -55,7 +55,7 @@ impl Reconciled for Rollout {
         context: &Context,
         key: &ObjectKey,
         object: Arc<Self>,
-        _: Timestamp,
+        began: Timestamp,
     ) -> Result<Outcome, kube::Error> {
         let world = &context.world;
         // What is not known yet wakes this object as soon as it is known.
@@ -75,16 +75,34 @@ impl Reconciled for Rollout {
             None => Answer::NotAsked,
             Some(question) => ask(context, &given, question, considered.takes_effect).await,
         };
-        let rollout::Report { report, news } = rollout::report(&given, &considered, &answer);
+        let report = rollout::report(&given, &considered, &answer);
+        let rollout::Report {
+            report,
+            news,
+            hears,
+        } = report;
+        let before = object.status.clone().unwrap_or_default();
+        let after = report.status.clone();
         let outcome = consumer::apply(context, key, &object, report).await?;
+        let own = Work::own(Kind::Rollout, key.clone());
+        let batches = &context.counters.batches;
+        batches.note(&own, (&before, &after), (began, context.clock.now()));
         // Where there is news nothing was done but the status, which was accepted.
         for item in news {
             news::tell(context, key, &object, item);
         }
-        let own = Work::own(Kind::Rollout, key.clone());
-        context.calls.accepted(&own, &given.arrived);
+        if hears {
+            context.calls.accepted(&own, &given.arrived);
+        }
         Ok(outcome)
     }
+}
+
+/// The requests for a workload.
+fn requests(key: &ObjectKey, name: &Name) -> Request {
+    let (version, plural) = (name.kind.api_version(), name.kind.plural());
+    let namespace = &key.namespace;
+    Request::new(format!("/apis/{version}/namespaces/{namespace}/{plural}"))
 }
 
 /// Asks the gates that a batch has to pass, and records the answer.
@@ -125,7 +143,9 @@ fn measured(plan: &RolloutPlan) -> BTreeSet<&str> {
 impl Context {
     /// A Rollout is gone, or another shard looks at it.
     pub(crate) fn forget_rollout(&self, key: &ObjectKey) {
+        let own = Work::own(Kind::Rollout, key.clone());
         self.workloads.forget(key);
-        self.calls.forget(&Work::own(Kind::Rollout, key.clone()));
+        self.calls.forget(&own);
+        self.counters.batches.forget(&own);
     }
 }

@@ -1,6 +1,7 @@
 //! Watches of Rollouts, and of the workloads that they name.
 
 use kube::ResourceExt;
+use sluice_core::delivery::rollout::wanted;
 use sluice_crds::Rollout;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -16,6 +17,13 @@ pub(super) async fn follow(parts: Parts) {
         let object = change.now.and_then(Seen::object);
         if !object.is_some_and(|it| parts.shard.holds(Kind::Rollout, it.labels())) {
             parts.forget_rollout(change.key);
+        }
+        // A claim of one that is gone counts no longer.
+        let gone = change.before.filter(|_| change.now.is_none());
+        if let Some(gone) = gone.and_then(Seen::object) {
+            let others = parts.workloads.of(&change.key.namespace, &wanted(gone));
+            let others = others.into_iter().map(|it| Work::own(Kind::Rollout, it));
+            others.for_each(|it| parts.waker.wake(it));
         }
     };
     let following = follow_kind(&parts, parts.api(), told);
@@ -35,8 +43,8 @@ pub(super) async fn follow_workloads(parts: Parts) {
             () = leadership.led() => {}
             () = end_watches(&parts) => {}
         }
-        // This replica may have led before: what it knew is gone.
-        parts.calls.clear();
+        // This replica may have led before: what it knew is gone since then. Calls that a look has begun meanwhile
+        // go on: they would go out twice.
         parts.waker.all::<Rollout>();
         tokio::select! {
             () = watch(&parts) => {}

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use jiff::Timestamp;
+use sluice_core::delivery::rollout;
 use sluice_crds::audit::Decided;
-use sluice_crds::{Decision, Subject};
+use sluice_crds::{Decision, Rollout, Subject};
 
 use super::budget::Budgets;
 use super::{Asker, FOLD, Lines, news};
+use crate::cluster::key::ObjectKey;
 
 mod question;
 
@@ -61,6 +63,20 @@ pub struct Waiting {
     pub name: String,
     /// Whether the last answer to any of its questions was no.
     pub waits: bool,
+}
+
+impl Waiting {
+    /// What the status of a Rollout says. None: it has asked nothing.
+    pub(super) fn rollout(object: &Rollout) -> Option<Self> {
+        let waits = rollout::waits_for_gates(object.status.as_ref()?)?;
+        let ObjectKey { namespace, name } = ObjectKey::of(object);
+        Some(Self {
+            kind: rollout::KIND.to_owned(),
+            namespace: namespace.to_string(),
+            name: name.to_string(),
+            waits,
+        })
+    }
 }
 
 impl Default for Known {

@@ -13,7 +13,7 @@ use sluice_core::time::clock::Trust;
 use tokio::time::Instant;
 
 use super::sample::{Sample, family, name, truth};
-use super::{branches, clusters, gate_policies, gatekeepers, gates, pipelines};
+use super::{branches, clusters, gate_policies, gatekeepers, gates, pipelines, rollouts};
 use crate::observe::clock::Clock;
 use crate::observe::world::World;
 use crate::tell::decisions::{Decisions, Waiting};
@@ -55,6 +55,7 @@ impl Collector for Sources {
         let accesses = sorted(self.world.accesses.objects());
         let reverts = sorted(self.world.revert_commits.objects());
         branches::encode(&mut encoder, &strategies, &accesses, &reverts)?;
+        rollouts::encode(&mut encoder, &sorted(self.world.rollouts.objects()))?;
         blocked(&mut encoder, &self.decisions.waiting())?;
         watches(&mut encoder, &self.world)?;
         self.standing(&mut encoder)

@@ -1,21 +1,48 @@
 //! Who owns a field, as `managedFields` says.
 
-use serde_json::Value;
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::delivery::rollout::kept::put;
+use crate::delivery::rollout::workload::Kind;
 
 /// As whom rollouts write.
 pub const MANAGER: &str = "gate-controller-rollouts";
 
 /// The entries of `managedFields` that have the field.
 pub(super) fn entries<'a>(object: &'a Value, pointer: &str) -> Vec<&'a Value> {
-    let path: String = pointer
-        .split('/')
-        .skip(1)
-        .map(|part| format!("/f:{part}"))
-        .collect();
+    let path = path(pointer);
     let all = object.pointer("/metadata/managedFields");
     let all = all.and_then(Value::as_array).into_iter().flatten();
-    all.filter(|entry| entry.pointer(&format!("/fieldsV1{path}")).is_some())
-        .collect()
+    all.filter(|entry| entry.pointer(&path).is_some()).collect()
+}
+
+/// Where an entry has a field.
+fn path(pointer: &str) -> String {
+    let fields = pointer.split('/').skip(1);
+    fields.fold("/fieldsV1".to_owned(), |path, field| path + "/f:" + field)
+}
+
+/// The entries of `managedFields` that have a field which a rollout writes, or the template, with nothing else.
+pub(in crate::delivery::rollout) fn managed(object: &Value) -> Value {
+    let written = Kind::ALL.iter().flat_map(|kind| kind.fields());
+    let paths: BTreeSet<String> = written
+        .chain(&["/spec/replicas", "/spec/template"])
+        .map(|it| path(it))
+        .collect();
+    let entries = object.pointer("/metadata/managedFields");
+    let entries = entries.and_then(Value::as_array).into_iter().flatten();
+    let kept = entries.filter_map(|entry| {
+        let mut kept = json!({
+            "manager": entry["manager"], "operation": entry["operation"], "time": entry["time"],
+        });
+        for path in paths.iter().filter(|path| entry.pointer(path).is_some()) {
+            put(&mut kept, path, json!({}));
+        }
+        kept.get("fieldsV1").is_some().then_some(kept)
+    });
+    kept.collect()
 }
 
 /// Whether a manager has applied the field.

@@ -13,7 +13,9 @@ use crate::delivery::rollout::given::{Applier, Given, Name, Sight};
 use crate::delivery::rollout::workload::Workload;
 use crate::flux::users::labelled;
 
-/// With these values of its annotation, kustomize-controller does not change the object.
+/// The annotation of an object that says how kustomize-controller applies it.
+pub(in crate::delivery::rollout) const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
+/// With these values of it, kustomize-controller does not change the object.
 const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
 
 /// Anyone who may write a Kustomization writes its rules: how many of them are read, how long a pattern may be, in
@@ -105,8 +107,7 @@ fn manager(kind: ConsumerKind) -> &'static str {
 fn leaves_alone(metadata: &Value, applier: &Applier, object: &Value) -> bool {
     match applier.kind {
         ConsumerKind::Kustomization => {
-            let annotation = metadata.pointer("/annotations/kustomize.toolkit.fluxcd.io~1ssa");
-            let annotation = annotation.and_then(Value::as_str);
+            let annotation = metadata["annotations"].get(SSA).and_then(Value::as_str);
             annotation.is_some_and(|value| LEFT_ALONE.contains(&value))
         }
         // Without the detection of drift, a HelmRelease writes only when its chart or its values change.

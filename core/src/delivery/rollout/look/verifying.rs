@@ -1,6 +1,6 @@
 //! Verifying: whether a run may begin, and which.
 
-use super::{Gates, Look, Why, autoscalers, closed, stale};
+use super::{Gates, Look, Why, autoscalers, closed};
 use crate::delivery::rollout::begin::{self, Beginning};
 use crate::delivery::rollout::conflict::{self, Member};
 use crate::delivery::rollout::course::Course;
@@ -17,7 +17,7 @@ pub(super) fn look(desk: &Desk<'_>, gates: Gates<'_>, look: &mut Look) {
     }
     let members = match desk.named() {
         Named::Here(members) => members,
-        Named::Unsure(name) => return stale(&name, look),
+        Named::Unsure(why) => return look.say(Signal::Stale, why),
         Named::Missing(name) => {
             let message = format!("there is no {name}");
             look.say(Signal::Gone, Why::new("WorkloadMissing", message));

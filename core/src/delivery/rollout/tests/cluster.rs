@@ -11,10 +11,10 @@ use sluice_crds::rollout::marks;
 use sluice_crds::{Rollout, RolloutStatus};
 
 use crate::delivery::rollout::given::{
-    Applier, Arrived, Autoscaler, Given, Measure, Name, Pod, Sight,
+    Applier, Arrived, Autoscaler, Given, Measure, Name, Pod, Sight, Templates, former,
 };
 use crate::delivery::rollout::workload::Kind;
-use crate::delivery::rollout::{Act, Write, needs_pods, wanted};
+use crate::delivery::rollout::{Act, Write, kept, needs_pods, wanted};
 use crate::time::clock::Now;
 
 #[path = "controllers.rs"]
@@ -230,22 +230,12 @@ impl Cluster {
     ) -> Option<Given> {
         let object = Arc::new(self.rollout.clone()?);
         let sight = |of: Name| {
-            let here = self.workloads.get(&of).map(|object| Sight::Here {
-                object: Arc::new(object.clone()),
-                is_behind: false,
-            });
+            let here = self.workloads.get(&of).map(seen);
             (of, here.unwrap_or(Sight::Absent))
         };
-        let run = object.status.as_ref().and_then(|it| it.run.as_ref());
-        let former = run.and_then(|run| run.workloads.first()?.former.clone());
-        let former = former.and_then(|former| self.revisions.get(&former));
-        let former = former.map_or(Sight::Absent, |template| {
-            let mut template = template.clone();
-            template["$patch"] = "replace".into();
-            Sight::Here {
-                object: Arc::new(json!({"data": {"spec": {"template": template}}})),
-                is_behind: false,
-            }
+        let templates = former(&object).map(|(of, former)| Templates {
+            now: self.workloads[&of]["spec"]["template"].clone(),
+            former: former.and_then(|it| self.revision(&of, it)),
         });
         let target = Name::of(&object.spec.target_ref);
         let pods = target.and_then(|target| self.pods.get(&target));
@@ -253,32 +243,36 @@ impl Cluster {
             name: pod.name.clone(),
             uid: pod.uid.clone(),
             revision: pod.revision.clone(),
-            is_available: pod.available,
+            ready_since: pod.available.then_some(Timestamp::UNIX_EPOCH),
             is_going: false,
         });
         Some(Given {
             workloads: wanted(&object).into_iter().map(sight).collect(),
             pods: needs_pods(&object).then(|| pods.collect()),
-            former,
+            templates,
             arrived: arrived.to_vec(),
             measures: measures.clone(),
             others: self.others.clone(),
-            autoscalers: Some(self.autoscalers.clone()),
+            autoscalers: Ok(self.autoscalers.clone()),
             appliers: self
                 .appliers
                 .iter()
-                .map(|(of, object)| {
-                    let here = Sight::Here {
-                        object: Arc::new(object.clone()),
-                        is_behind: false,
-                    };
-                    (of.clone(), here)
-                })
+                .map(|(of, object)| (of.clone(), seen(object)))
                 .collect(),
             unsure_since: Some(now.at),
             now,
             object,
         })
+    }
+
+    /// A ControllerRevision of a workload, with what it says to a strategic merge.
+    fn revision(&self, of: &Name, called: &str) -> Option<Value> {
+        let mut template = self.revisions.get(called)?.clone();
+        template["$patch"] = "replace".into();
+        Some(json!({
+            "metadata": {"ownerReferences": [{"uid": self.workloads[of]["metadata"]["uid"]}]},
+            "data": {"spec": {"template": template}},
+        }))
     }
 
     /// Carries out an act, unless it is a call.
@@ -299,6 +293,14 @@ impl Cluster {
     pub fn available(&self, of: &Name) -> usize {
         let pods = self.pods.get(of).into_iter().flatten();
         pods.filter(|pod| pod.available).count()
+    }
+}
+
+/// An object as it is kept in memory.
+fn seen(object: &Value) -> Sight {
+    Sight::Here {
+        object: Arc::new(kept(object.clone())),
+        is_behind: false,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use sluice_crds::gated_source::ConsumerKind;
 
+use std::sync::Arc;
+
 use super::given::{Applier, Autoscaler};
 use super::*;
 
@@ -334,17 +336,57 @@ fn a_plan_that_changes_below_what_is_out_holds() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
+/// A look at which no gate is asked.
+fn ungated(given: &Given) -> Report {
+    let considered = consider(given);
+    assert_eq!(considered.question, None);
+    report(given, &considered, &Answer::NotAsked)
+}
+
+fn held_by(report: &Report) -> Option<(&str, &str)> {
+    let held = report.status.held.as_ref()?;
+    Some((&held.reason, &held.message))
+}
+
+/// What is not known of a workload is told, and in other words when it is for another reason.
+#[test]
+fn why_something_is_not_known_is_told() {
+    let mut play = half();
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    let mut given = play.given().unwrap();
+    given.unsure_since = Some(play.now - SignedDuration::from_mins(1));
+    for why in [
+        "it was not read yet",
+        "may not list Deployment.apps in namespace shop",
+    ] {
+        given
+            .workloads
+            .insert(v1(), given::Sight::Unknown(why.into()));
+        let report = ungated(&given);
+        assert!(report.acts.is_empty());
+        let told = format!("Deployment web-v1 cannot be read: {why}");
+        assert_eq!(held_by(&report), Some(("NotReadable", told.as_str())));
+        let ready = find(&report.status.conditions, "Ready").unwrap();
+        assert_eq!((&*ready.reason, &*ready.message), ("NotReadable", &*told));
+        let object = Arc::make_mut(&mut given.object);
+        object.status = Some(report.status.clone());
+    }
+    given.workloads = play.given().unwrap().workloads;
+    given.autoscalers = Err("may not list them".to_owned());
+    let told = "which HorizontalPodAutoscalers there are cannot be read: may not list them";
+    assert_eq!(held_by(&ungated(&given)), Some(("NotReadable", told)));
+}
+
 #[test]
 fn what_is_not_up_to_date_holds_and_is_told_late() {
     let mut play = half();
     play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
     let mut given = play.given().unwrap();
-    given.workloads.insert(v1(), super::given::Sight::NotListed);
-    let look = |given: &Given| {
-        let considered = consider(given);
-        assert_eq!(considered.question, None);
-        report(given, &considered, &Answer::NotAsked)
+    let Some(given::Sight::Here { is_behind, .. }) = given.workloads.get_mut(&v1()) else {
+        panic!("{given:?}");
     };
+    *is_behind = true;
+    let look = ungated;
     given.unsure_since = Some(play.now);
     let report = look(&given);
     assert!(report.acts.is_empty());

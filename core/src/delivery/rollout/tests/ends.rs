@@ -323,6 +323,24 @@ fn a_status_that_makes_no_sense_fails() {
     assert_eq!(play.status().outcome.unwrap().reason, "IllegalState");
 }
 
+/// An answer that comes while the spec is refused is kept: the hook is not called a second time.
+#[test]
+fn an_answer_is_heard_once_the_spec_can_be_read_again() {
+    let hook = json!({"type": "pre-batch-rollout", "name": "smoke", "url": "https://smoke/"});
+    let mut play = pair(&json!({"numBatches": 2, "rolloutWebhooks": [hook]}));
+    let calls = |play: &Play| play.log.iter().filter(|it| it.starts_with("Call")).count();
+    while calls(&play) == 0 {
+        assert!(play.look().unwrap().hears);
+        play.cluster.tick();
+    }
+    play.spec(&json!({"progressDeadline": "1s"}));
+    assert!(!play.look().unwrap().hears);
+    play.spec(&json!({"progressDeadline": "10m"}));
+    play.run();
+    // One in each batch.
+    assert_eq!((play.state().as_str(), calls(&play)), ("rolloutSucceed", 2));
+}
+
 #[test]
 fn a_spec_that_is_refused_midway_holds() {
     let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));

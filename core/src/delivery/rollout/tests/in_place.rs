@@ -1,5 +1,9 @@
 //! StatefulSets and CloneSets, by their partition.
 
+use std::sync::Arc;
+
+use sluice_crds::rollout::BatchRollingState;
+
 use super::*;
 
 fn db(kind: Kind) -> Name {
@@ -54,6 +58,46 @@ fn a_stateful_set_goes_out_in_batches_and_is_armed_again() {
     play.run();
     assert_eq!(images(&play, Kind::StatefulSet), ["db:3"; 4]);
     assert_eq!(play.status().history.len(), 2);
+}
+
+/// Nothing but time makes a pod available that has been ready for a while: the run wakes itself.
+#[test]
+fn pods_that_have_to_be_ready_for_a_while_are_looked_at_again_then() {
+    let mut play = in_place(
+        Kind::StatefulSet,
+        &json!({"rolloutPlan": {"numBatches": 1}}),
+    );
+    template(&mut play, Kind::StatefulSet, "db:2");
+    let soak = json!(60);
+    let of = db(Kind::StatefulSet);
+    play.cluster
+        .foreign(&of, "/spec/minReadySeconds", soak, "kubectl");
+    play.cluster.settle();
+    while !play.log.iter().any(|it| it == "Partition db 0") {
+        play.look();
+    }
+    play.cluster.settle();
+    let mut given = play.given().unwrap();
+    let ready_since = |given: &mut Given, seconds: i64| {
+        let since = given.now.at - SignedDuration::from_secs(seconds);
+        let pods = given.pods.iter_mut().flatten();
+        pods.for_each(|pod| pod.ready_since = Some(since));
+    };
+    let look = |given: &mut Given| {
+        let report = report(given, &consider(given), &Answer::NotAsked);
+        Arc::make_mut(&mut given.object).status = Some(report.status.clone());
+        report
+    };
+    ready_since(&mut given, 59);
+    assert_eq!(look(&mut given).wake, Some(given.now.at));
+    let waits = look(&mut given);
+    let state = waits.status.batch_rolling_state;
+    assert_eq!(state, Some(BatchRollingState::BatchVerifying));
+    let soon = given.now.at + SignedDuration::from_secs(1);
+    assert_eq!((waits.changed, waits.wake), (false, Some(soon)));
+    ready_since(&mut given, 60);
+    let state = look(&mut given).status.batch_rolling_state;
+    assert_eq!(state, Some(BatchRollingState::BatchReady));
 }
 
 #[test]

@@ -247,6 +247,52 @@ fn numbers_are_written_seldom_while_pods_come() {
     assert!(play.writes <= 12, "{}", play.writes);
 }
 
+/// etcd takes 1.5 MiB of an object. What tenants write and others answer, in as many places as there are.
+#[test]
+fn the_largest_plan_has_a_status_of_reasonable_size() {
+    let hook = |kind: &str, number: usize| {
+        let name = format!("{kind}-{number}-{}", "x".repeat(30));
+        json!({"type": kind, "name": name, "url": format!("https://smoke/{number}")})
+    };
+    let hooks = || {
+        (0..4).flat_map(|number| {
+            ["pre-batch-rollout", "post-batch-rollout"].map(|kind| hook(kind, number))
+        })
+    };
+    let batches: Vec<Value> = (0..30)
+        .map(|_| json!({"replicas": 1, "batchRolloutWebhooks": hooks().collect::<Vec<_>>()}))
+        .collect();
+    let mut play = pair(&json!({
+        "rolloutBatches": batches, "rolloutWebhooks": hooks().collect::<Vec<_>>(),
+    }));
+    play.cluster.autoscalers.clear();
+    play.cluster.respecify(|it| {
+        let all = it.metadata.annotations.get_or_insert_default();
+        all.insert("sluice.dev/retry".to_owned(), "x".repeat(100_000));
+    });
+    let source = v1();
+    play.cluster
+        .foreign(&source, "/spec/replicas", json!(30), "kubectl");
+    play.cluster.settle();
+    let mut largest = 0;
+    while play.state() != "rolloutSucceed" {
+        play.look();
+        play.cluster.tick();
+        for arrived in &mut play.arrived {
+            arrived.error = Some("x".repeat(10_000));
+        }
+        play.now += SignedDuration::from_secs(1);
+        let status = serde_json::to_string(&play.status()).unwrap();
+        largest = largest.max(status.len());
+    }
+    assert!(largest < 64 << 10, "{largest}");
+    // Of a workload no more is kept than what a claim may have.
+    play.run();
+    let claim = play.cluster.workloads[&v2()]["metadata"]["annotations"][marks::CLAIM].clone();
+    let claim = claim.as_str().unwrap();
+    assert!(claim.contains("done") && claim.len() < 512, "{claim}");
+}
+
 #[test]
 fn applications_are_refused_plainly() {
     let mut play = Play::new(&json!({

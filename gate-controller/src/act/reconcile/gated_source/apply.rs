@@ -2,17 +2,14 @@
 
 use std::sync::Arc;
 
-use kube::core::PartialObjectMeta;
-use serde_json::json;
 use sluice_core::delivery::gated_source::Act;
 use sluice_crds::gated_source::marks;
 use sluice_crds::{GatedSource, GatedSourceStatus};
 
 use super::flux::Writer;
 use super::{news, stored};
-use crate::act::reconcile::consumer::Consumer;
-use crate::act::reconcile::write::Part;
-use crate::act::reconcile::{Context, Reconciled};
+use crate::act::reconcile::Context;
+use crate::act::reconcile::consumer::{self, Consumer};
 use crate::cluster::key::ObjectKey;
 
 impl Consumer for GatedSource {
@@ -20,11 +17,10 @@ impl Consumer for GatedSource {
 
     type Act = Act;
 
-    fn is_of_itself(act: &Act) -> bool {
+    fn needs_newest(act: &Act) -> bool {
         match act {
-            Act::Finalize(_) => true,
-            Act::Write(_) | Act::Serve { .. } | Act::Suspend { .. } | Act::Delete { .. } => false,
-            Act::Fetch { .. } | Act::Retain { .. } => false,
+            Act::Write(_) | Act::Serve { .. } | Act::Suspend { .. } | Act::Delete { .. } => true,
+            Act::Finalize(_) | Act::Fetch { .. } | Act::Retain { .. } => false,
         }
     }
 
@@ -55,7 +51,8 @@ impl Consumer for GatedSource {
             } => writer.suspend(kind, &holders, &before).await,
             Act::Delete { kind, before } => writer.delete(kind, &before).await,
             Act::Finalize(hold) => {
-                *object = finalize(context, object, hold).await?;
+                let written = consumer::finalize(context, object.as_ref(), marks::FINALIZER, hold);
+                *object = written.await?;
                 Ok(())
             }
             Act::Fetch { child, url, digest } => {
@@ -68,30 +65,4 @@ impl Consumer for GatedSource {
             }
         }
     }
-}
-
-/// Adds the finalizer to the gated source, or removes it. Returns the gated source as it is then.
-async fn finalize(
-    context: &Context,
-    object: &GatedSource,
-    hold: bool,
-) -> Result<Arc<GatedSource>, kube::Error> {
-    let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
-    finalizers.retain(|it| it != marks::FINALIZER);
-    if hold {
-        finalizers.push(marks::FINALIZER.to_owned());
-    }
-    let patch = json!({ "metadata": { "finalizers": finalizers } });
-    let writer = context.writer(object, GatedSource::MANAGER);
-    let written: PartialObjectMeta<GatedSource> = writer
-        .merge(Part::Metadata, &object.metadata, patch)
-        .await?;
-    let mut present = object.clone();
-    present.metadata.finalizers = written.metadata.finalizers;
-    present.metadata.resource_version = written.metadata.resource_version;
-    // An object that is being deleted is gone with its last finalizer.
-    Ok(match object.metadata.deletion_timestamp {
-        None => context.take_in(present),
-        Some(_) => Arc::new(present),
-    })
 }

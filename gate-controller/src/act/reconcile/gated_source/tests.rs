@@ -60,7 +60,7 @@ pub(in crate::act::reconcile) fn api(
     Client::new(service, "apps")
 }
 
-fn noon() -> Arc<dyn Clock> {
+pub(in crate::act::reconcile) fn noon() -> Arc<dyn Clock> {
     Arc::new(SetClock::new("2026-11-20T12:00:00Z".parse().unwrap()))
 }
 

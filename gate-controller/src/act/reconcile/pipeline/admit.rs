@@ -345,7 +345,7 @@ mod tests {
         let outcomes = vec![
             Ok(failed("one is not there", None)),
             Ok(Outcome::Done),
-            Err(Unfinished::Late),
+            Err(Unfinished::Late(Duration::from_secs(60))),
         ];
         let words = "one is not there; there was no end of it within 60s";
         assert_eq!(together(outcomes, at), failed(words, at));

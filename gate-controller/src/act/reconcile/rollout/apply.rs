@@ -4,17 +4,17 @@
 use std::sync::Arc;
 
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::core::{PartialObjectMeta, Request};
+use kube::core::Request;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
-use sluice_core::delivery::rollout::given::{Name, Pod};
+use serde_json::Value;
+use sluice_core::delivery::rollout::given::Pod;
 use sluice_core::delivery::rollout::{Act, Write};
 use sluice_crds::rollout::marks;
 use sluice_crds::{Rollout, RolloutStatus};
 
 use super::account::Account;
-use crate::act::reconcile::consumer::Consumer;
-use crate::act::reconcile::write::Part;
+use super::requests;
+use crate::act::reconcile::consumer::{self, Consumer};
 use crate::act::reconcile::{Context, Reconciled};
 use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
@@ -24,10 +24,10 @@ impl Consumer for Rollout {
 
     type Act = Act;
 
-    fn is_of_itself(act: &Act) -> bool {
+    fn needs_newest(act: &Act) -> bool {
         match act {
-            Act::Finalize(_) => true,
-            Act::Write(_) | Act::DeletePod(_) | Act::Call(_) => false,
+            Act::Finalize(_) => false,
+            Act::Write(_) | Act::DeletePod(_) | Act::Call(_) => true,
         }
     }
 
@@ -41,7 +41,8 @@ impl Consumer for Rollout {
     ) -> Result<(), kube::Error> {
         match act {
             Act::Finalize(hold) => {
-                *object = finalize(context, object, hold).await?;
+                let written = consumer::finalize(context, object.as_ref(), marks::FINALIZER, hold);
+                *object = written.await?;
                 // Nobody else tells that it is done.
                 context.waker.wake(Work::own(Self::KIND, key.clone()));
                 Ok(())
@@ -50,18 +51,11 @@ impl Consumer for Rollout {
             Act::DeletePod(pod) => delete(context, key, object, &pod).await,
             Act::Call(calling) => {
                 let own = Work::own(Self::KIND, key.clone());
-                context.calls.begin(context, &own, *calling);
+                context.calls.begin(context, object, &own, *calling);
                 Ok(())
             }
         }
     }
-}
-
-/// The requests for a workload.
-fn requests(key: &ObjectKey, name: &Name) -> Request {
-    let (version, plural) = (name.kind.api_version(), name.kind.plural());
-    let namespace = &key.namespace;
-    Request::new(format!("/apis/{version}/namespaces/{namespace}/{plural}"))
 }
 
 /// Writes to a workload, onto the version that was seen. What the API server answers is remembered, so that
@@ -109,30 +103,4 @@ async fn delete(
         Err(error) if !failure::is_gone(&error) => Err(error),
         Ok(_) | Err(_) => Ok(()),
     }
-}
-
-/// Adds the finalizer to the Rollout, or removes it. Returns the Rollout as it is then.
-async fn finalize(
-    context: &Context,
-    object: &Rollout,
-    hold: bool,
-) -> Result<Arc<Rollout>, kube::Error> {
-    let mut finalizers = object.metadata.finalizers.clone().unwrap_or_default();
-    finalizers.retain(|it| it != marks::FINALIZER);
-    if hold {
-        finalizers.push(marks::FINALIZER.to_owned());
-    }
-    let patch = json!({ "metadata": { "finalizers": finalizers } });
-    let writer = context.writer(object, Rollout::MANAGER);
-    let written: PartialObjectMeta<Rollout> = writer
-        .merge(Part::Metadata, &object.metadata, patch)
-        .await?;
-    let mut present = object.clone();
-    present.metadata.finalizers = written.metadata.finalizers;
-    present.metadata.resource_version = written.metadata.resource_version;
-    // An object that is being deleted is gone with its last finalizer.
-    Ok(match object.metadata.deletion_timestamp {
-        None => context.take_in(present),
-        Some(_) => Arc::new(present),
-    })
 }

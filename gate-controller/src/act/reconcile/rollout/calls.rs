@@ -1,7 +1,12 @@
 //! Calls of hooks: they are made in the background, and their answers are observations.
 //!
 //! What comes in: a call, under its key. What goes out: its answer, and a wake of the Rollout. An answer is kept
-//! until the status has recorded it, so that nothing is called twice for a status that was refused.
+//! until the status has recorded it, so that nothing is called twice for a status that was refused, or for a spec
+//! that is refused for a while.
+//!
+//! Each call is one try with the whole time that its hook may take; the next look decides whether there is another.
+//! A hook may be slow, and a namespace may have many: no namespace takes the places of another, not even at a host
+//! that both call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +16,11 @@ use sluice_core::delivery::rollout::Calling;
 use sluice_core::delivery::rollout::given::Arrived;
 use sluice_core::delivery::rollout::hook::Answer;
 use sluice_core::delivery::rollout::plan::Hook;
-use sluice_crds::rollout::Method as Verb;
-use sluice_egress::{Content, Credentials, Egress, Method, Once, Request, Schemes, Sent, secrets};
-
+use sluice_crds::Rollout;
+use sluice_crds::rollout::{BatchRollingState, Method as Verb, RollingState};
+use sluice_egress::{
+    Content, Credentials, Egress, Limits, Method, Once, Request, Schemes, Sent, secrets,
+};
 use tokio::time::Instant;
 
 use crate::act::errands::{Errands, Standing, Term};
@@ -21,9 +28,28 @@ use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
+use crate::observe::cache::Seen;
 
 /// Names a call that was made before by the same key.
 const KEY: &str = "idempotency-key";
+
+/// The longest that one answer may take, as the spec allows it.
+const LONGEST: Duration = Duration::from_secs(60);
+/// How long the Secret may take that is read before, and everything else around a call.
+const BESIDE: Duration = Duration::from_secs(15);
+/// How many calls of all namespaces are under way at once: so many errands have a place, and each of these has a
+/// turn at once.
+const AT_ONCE: usize = 128;
+
+/// The limits of the way that calls take. Their answers are not read.
+pub(crate) fn limits() -> Limits {
+    Limits {
+        time: LONGEST,
+        in_flight: AT_ONCE,
+        slow: AT_ONCE,
+        ..Limits::default()
+    }
+}
 
 /// The key of a call, and which call of that key it is.
 type Call = (String, i32);
@@ -47,7 +73,7 @@ impl Calls {
     pub(crate) fn new(leadership: Leadership, waker: Waker, egress: Egress) -> Self {
         let wake = move |work: &Work| waker.wake(work.clone());
         Self {
-            errands: Errands::new(leadership, wake),
+            errands: Errands::lasting(LONGEST + BESIDE, leadership, wake),
             egress,
         }
     }
@@ -96,14 +122,22 @@ impl Calls {
     }
 
     /// Begins a call, unless it was begun.
-    pub(super) fn begin(&self, context: &Context, of: &Work, calling: Calling) {
+    pub(super) fn begin(&self, context: &Context, object: &Rollout, of: &Work, calling: Calling) {
         let call = (calling.key.clone(), calling.attempt);
-        let host = host(&calling.hook.url);
         let namespace = of.key.namespace.to_string();
+        let line = format!("{namespace} {}", host(&calling.hook.url));
         let (egress, client) = (self.egress.clone(), context.client.clone());
-        let clock = Arc::clone(&context.clock);
+        let (clock, world) = (Arc::clone(&context.clock), Arc::clone(&context.world));
+        let (moment, key) = (Moment::of(object), of.key.clone());
         let run = |term: Term| async move {
-            let sent = send(&egress, &client, &namespace, &calling, &term).await;
+            // It may have waited for others.
+            let is_wanted = || {
+                let found = world.rollouts.get(key.borrowed());
+                let now = found.as_ref().and_then(Seen::object);
+                now.is_some_and(|now| Moment::of(now) == moment)
+            };
+            let may_send = || term.may_act().is_some() && is_wanted();
+            let sent = send(&egress, &client, &namespace, &calling, may_send).await;
             let (answer, error) = match sent {
                 Ok(status) => (Answer::Status(status), None),
                 Err(why) => (Answer::Nothing, Some(why)),
@@ -111,7 +145,30 @@ impl Calls {
             let at = clock.now();
             Ended { answer, error, at }
         };
-        self.errands.begin(of, &call, &host, run);
+        self.errands.begin(of, &call, &line, run);
+    }
+}
+
+/// How far a run is: a hook is called for that alone.
+#[derive(PartialEq)]
+struct Moment {
+    uid: Option<String>,
+    run: Option<i64>,
+    state: Option<RollingState>,
+    batch: (Option<i32>, Option<BatchRollingState>),
+}
+
+impl Moment {
+    fn of(object: &Rollout) -> Self {
+        let status = object.status.as_ref();
+        Self {
+            uid: object.metadata.uid.clone(),
+            run: status.and_then(|it| Some(it.run.as_ref()?.id)),
+            state: status.and_then(|it| it.rolling_state),
+            batch: status.map_or((None, None), |it| {
+                (it.current_batch, it.batch_rolling_state)
+            }),
+        }
     }
 }
 
@@ -130,7 +187,7 @@ async fn send(
     client: &kube::Client,
     namespace: &str,
     calling: &Calling,
-    term: &Term,
+    may_send: impl Fn() -> bool,
 ) -> Result<u16, String> {
     let Calling {
         key, hook, payload, ..
@@ -146,8 +203,9 @@ async fn send(
         Some(name) => Some(secrets::credentials(client, namespace, name, url).await?),
         None => None,
     };
-    let leads = term.may_act();
-    leads.ok_or("this replica does not lead any more, or there was no time left")?;
+    if !may_send() {
+        return Err("it was not called, for the rollout is somewhere else by now".to_owned());
+    }
     let time = Duration::try_from(*timeout).unwrap_or_default();
     // The call ends with the errand, also when this replica no longer leads.
     let until = Instant::now() + time;
@@ -199,3 +257,6 @@ async fn get(
     let reply = egress.ask(&request, |_| false).await;
     reply.map(|it| it.status).map_err(|error| error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,36 +1,38 @@
 //! Everything that the decision about a Rollout needs: from memory, but for the pods of a StatefulSet and the
 //! ControllerRevision that a revert brings back, which are asked for when they count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request, Selector};
 use serde_json::Value;
-use sluice_clusters::{Part, Wanted};
-use sluice_core::delivery::rollout::given::{Applier, Autoscaler, Measure, Name, Pod, Sight};
+use sluice_clusters::{Unknown, Wanted};
+use sluice_core::delivery::rollout::given::{Applier, Measure, Name, Pod, Sight, Templates};
 use sluice_core::delivery::rollout::metric::Measured;
 use sluice_core::delivery::rollout::workload::Workload;
-use sluice_core::delivery::rollout::{Given, appliers, needs_pods, wanted};
+use sluice_core::delivery::rollout::{Given, appliers, former, needs_pods, wanted};
 use sluice_core::time::clock::Now;
+use sluice_crds::Rollout;
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gatekeeper::Kind as GatekeeperKind;
-use sluice_crds::rollout::RollingState;
-use sluice_crds::{Rollout, RolloutStatus};
 
 use super::account::{Account, Unread};
-use super::measured;
+use super::{measured, requests};
 use crate::act::reconcile::Context;
 use crate::cluster::failure;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::Seen as Cached;
 use crate::observe::named::{Names, Place};
-use crate::observe::workloads::{Seen, wanted as of_kind};
+use crate::observe::workloads::{Seen, autoscalers, place, wanted as of_kind};
+
+/// How many pods are read at once: only a few words of each are kept.
+const PAGE: u32 = 200;
 
 /// The label that says of which revision a pod is.
 const REVISION: &str = "controller-revision-hash";
@@ -40,7 +42,8 @@ const REVISION: &str = "controller-revision-hash";
 pub(super) fn names(context: &Context, key: &ObjectKey, object: &Rollout) -> Names {
     let workloads = wanted(object);
     let seen = workloads.iter().filter_map(|name| {
-        let seen = context.workloads.see(key, &place(key, name));
+        let place = place(&key.namespace, name);
+        let seen = context.workloads.see(key, &place);
         let Seen::Here { object, .. } = seen else {
             return None;
         };
@@ -60,20 +63,29 @@ pub(super) fn names(context: &Context, key: &ObjectKey, object: &Rollout) -> Nam
     };
     let appliers = appliers.filter(|it| *it.namespace == *key.namespace || exists(&it.namespace));
     let appliers = appliers.map(|it| applied(key, &it));
-    let workloads = workloads.iter().map(|name| place(key, name));
+    let places = workloads.iter().map(|name| place(&key.namespace, name));
+    let scaling = scaling(context, key, &workloads);
     Names {
-        objects: workloads.chain(appliers).collect(),
-        kinds: [autoscalers(key)].into(),
+        objects: places.chain(appliers).chain(scaling).collect(),
+        kinds: [autoscalers(&key.namespace)].into(),
     }
 }
 
-fn place(key: &ObjectKey, name: &Name) -> Place {
-    let version = name.kind.api_version();
-    let group = version.split_once('/').map_or("", |(group, _)| group);
-    Place {
-        wanted: of_kind(&key.namespace, group, name.kind.as_str(), Part::Owned),
-        name: name.name.clone(),
-    }
+/// The autoscalers that scale one of these workloads: when they scale it no longer, that concerns the Rollout.
+fn scaling(
+    context: &Context,
+    key: &ObjectKey,
+    workloads: &BTreeSet<Name>,
+) -> impl Iterator<Item = Place> {
+    let all = context.workloads.autoscalers(&key.namespace);
+    let scaling = all.into_iter().flatten().filter(|it| {
+        let scaled = it.scales();
+        scaled.is_some_and(|name| workloads.contains(&name))
+    });
+    scaling.map(|it| Place {
+        wanted: autoscalers(&key.namespace),
+        name: it.name,
+    })
 }
 
 fn applied(key: &ObjectKey, applier: &Applier) -> Place {
@@ -82,15 +94,10 @@ fn applied(key: &ObjectKey, applier: &Applier) -> Place {
     Place {
         wanted: Wanted {
             namespace: applier.namespace.clone(),
-            ..of_kind(&key.namespace, group, kind, Part::Whole)
+            ..of_kind(&key.namespace, group, kind)
         },
         name: applier.name.clone(),
     }
-}
-
-fn autoscalers(key: &ObjectKey) -> Wanted {
-    let kind = "HorizontalPodAutoscaler";
-    of_kind(&key.namespace, "autoscaling", kind, Part::Whole)
 }
 
 /// All of it, as it is at `now`.
@@ -103,33 +110,45 @@ pub(super) async fn gather(
     object: &Arc<Rollout>,
     now: Now,
 ) -> Result<Given, Unread> {
+    let is_going = object.metadata.deletion_timestamp.is_some();
     let workloads = wanted(object).into_iter().map(|name| {
-        let sight = sight(context.workloads.see(key, &place(key, &name)));
+        let seen = context.workloads.see(key, &place(&key.namespace, &name));
+        let sight = match seen {
+            // Whoever removes a kind removes what is of it: nothing is left in order there.
+            Seen::Unknown(Unknown::NoKind(_)) if is_going => Sight::Absent,
+            seen => sight(seen),
+        };
         (name, sight)
     });
     let workloads: BTreeMap<Name, Sight> = workloads.collect();
     let appliers = applying(context, key, &workloads);
-    let scaled = context.workloads.all(&autoscalers(key)).ok();
+    let autoscalers = context.workloads.autoscalers(&key.namespace);
     let pods = match target(object, &workloads).filter(|_| needs_pods(object)) {
         Some(target) => {
-            let pods = pods(context, key, object, (target, now.at)).await;
+            let pods = pods(context, key, object, target).await;
             unless_going(object, pods.map(Some), None)?
         }
         None => None,
     };
-    let former = former(context, key, object).await;
+    let templates = match former(object) {
+        Some(former) => {
+            let templates = templates(context, key, object, former).await;
+            Some(unless_going(object, templates, Templates::default())?)
+        }
+        None => None,
+    };
     let own = Work::own(Kind::Rollout, key.clone());
-    let is_unsure = is_unsure(&workloads) || scaled.is_none();
+    let is_unsure = is_unsure(&workloads) || autoscalers.is_err();
     let unsure_since = context.workloads.unsure(key, is_unsure, now.at);
     Ok(Given {
-        former: unless_going(object, former, Sight::Absent)?,
         arrived: context.calls.arrived(&own, now.at),
         measures: measures(context, key, object, now.at),
         others: others(context, key),
-        autoscalers: scaled.map(|all| all.iter().filter_map(autoscaler).collect()),
+        autoscalers: autoscalers.map_err(|why| why.to_string()),
         object: Arc::clone(object),
         workloads,
         pods,
+        templates,
         appliers,
         unsure_since,
         now,
@@ -150,13 +169,13 @@ fn sight(seen: Seen) -> Sight {
     match seen {
         Seen::Here { object, is_behind } => Sight::Here { object, is_behind },
         Seen::Absent => Sight::Absent,
-        Seen::Unknown(_) => Sight::NotListed,
+        Seen::Unknown(why) => Sight::Unknown(why.to_string().into()),
     }
 }
 
 fn is_unsure(workloads: &BTreeMap<Name, Sight>) -> bool {
     workloads.iter().any(|(name, sight)| match sight {
-        Sight::NotListed => true,
+        Sight::Unknown(_) => true,
         Sight::Absent => false,
         Sight::Here { object, is_behind } => {
             let (kind, object) = (name.kind, object.as_ref());
@@ -190,15 +209,6 @@ fn others(context: &Context, key: &ObjectKey) -> BTreeMap<String, String> {
     all.into_iter()
         .filter_map(|(other, it)| Some((it.uid()?, other.name.to_string())))
         .collect()
-}
-
-fn autoscaler(object: &Value) -> Option<Autoscaler> {
-    let text = |pointer: &str| object.pointer(pointer)?.as_str().map(str::to_owned);
-    Some(Autoscaler {
-        name: text("/metadata/name")?,
-        kind: text("/spec/scaleTargetRef/kind")?,
-        target: text("/spec/scaleTargetRef/name")?,
-    })
 }
 
 /// What the gatekeepers of its metrics have measured.
@@ -238,12 +248,12 @@ fn target<'w>(object: &Rollout, workloads: &'w BTreeMap<Name, Sight>) -> Option<
     workloads.get(&name)?.object()
 }
 
-/// The pods that a StatefulSet selects.
+/// The pods that a StatefulSet selects, and has made.
 async fn pods(
     context: &Context,
     key: &ObjectKey,
     object: &Rollout,
-    (target, now): (&Value, Timestamp),
+    target: &Value,
 ) -> Result<Vec<Pod>, Unread> {
     let name = &object.spec.target_ref.name;
     let what = |error| Unread {
@@ -258,69 +268,105 @@ async fn pods(
     let selector = selector.map_err(|error| what(kube::Error::SerdeError(error)))?;
     let selector = Selector::try_from(selector);
     let selector = selector.map_err(|error| what(kube::Error::Service(Box::new(error))))?;
-    let params = ListParams::default().labels_from(&selector);
-    let request = Request::new(format!("/api/v1/namespaces/{}/pods", key.namespace)).list(&params);
+    let requests = Request::new(format!("/api/v1/namespaces/{}/pods", key.namespace));
     let account = Account::of(context, key, object);
-    let listed: ObjectList<ApiPod> = account.ask(request).await.map_err(what)?;
-    let soak = target
-        .pointer("/spec/minReadySeconds")
-        .and_then(Value::as_i64);
-    let soak = SignedDuration::from_secs(soak.unwrap_or(0));
     let uid = target.pointer("/metadata/uid").and_then(Value::as_str);
-    let owned = listed.items.into_iter().filter(|pod| {
-        let mut owners = pod.owner_references().iter();
-        owners.any(|it| Some(it.uid.as_str()) == uid)
-    });
-    Ok(owned.map(|pod| read(&pod, soak, now)).collect())
+    let mut params = ListParams::default().labels_from(&selector).limit(PAGE);
+    let mut pods = Vec::new();
+    loop {
+        let page: ObjectList<ApiPod> = account.ask(requests.list(&params)).await.map_err(what)?;
+        pods.extend(page.items.iter().filter(|it| is_of(it, uid)).map(read));
+        match page.metadata.continue_.filter(|it| !it.is_empty()) {
+            Some(next) => params.continue_token = Some(next),
+            None => return Ok(pods),
+        }
+    }
 }
 
-fn read(pod: &ApiPod, soak: SignedDuration, now: Timestamp) -> Pod {
+/// Whether the object of this UID has made the pod. Other owners are whatever somebody has written.
+fn is_of(pod: &ApiPod, uid: Option<&str>) -> bool {
+    let mut owners = pod.owner_references().iter();
+    owners.any(|it| it.controller == Some(true) && Some(it.uid.as_str()) == uid)
+}
+
+fn read(pod: &ApiPod) -> Pod {
     let conditions = pod.status.iter().filter_map(|it| it.conditions.as_ref());
     let mut conditions = conditions.flatten();
-    let is_available = conditions.any(|it| {
-        let since = it.last_transition_time.as_ref().map(|it| it.0);
-        let is_soaked = since.is_some_and(|since| now.duration_since(since) >= soak);
-        it.type_ == "Ready" && it.status == "True" && (soak.is_zero() || is_soaked)
-    });
+    let ready = conditions.find(|it| it.type_ == "Ready" && it.status == "True");
     Pod {
         name: pod.name_any(),
         uid: pod.uid().unwrap_or_default(),
         revision: pod.labels().get(REVISION).cloned().unwrap_or_default(),
-        is_available,
+        ready_since: ready.and_then(|it| Some(it.last_transition_time.as_ref()?.0)),
         is_going: pod.metadata.deletion_timestamp.is_some(),
     }
 }
 
-/// Whether the run is at an end at which the old version may be brought back.
-fn may_revert(status: &RolloutStatus) -> bool {
-    let ends = [RollingState::RolloutFailing, RollingState::RolloutDeleting];
-    status.rolling_state.is_some_and(|it| ends.contains(&it))
-}
-
-/// The ControllerRevision that a revert would bring back, where the run has noted one.
-async fn former(context: &Context, key: &ObjectKey, object: &Rollout) -> Result<Sight, Unread> {
-    let Some(status) = object.status.as_ref().filter(|it| may_revert(it)) else {
-        return Ok(Sight::NotListed);
+/// The templates of a workload that goes back in place: its own, and the ControllerRevision with the old one.
+async fn templates(
+    context: &Context,
+    key: &ObjectKey,
+    object: &Rollout,
+    (name, former): (Name, Option<&str>),
+) -> Result<Templates, Unread> {
+    let unread = |what: String| move |error| Unread { what, error };
+    let request = requests(key, &name).get(&name.name, &GetParams::default());
+    let read = async {
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        context.client.request::<Value>(request).await
     };
-    let record = status.run.as_ref().and_then(|run| run.workloads.first());
-    let Some(name) = record.and_then(|it| it.former.as_deref()) else {
-        return Ok(Sight::Absent);
+    let mut whole = read.await.map_err(unread(name.to_string()))?;
+    let now = whole["spec"]["template"].take();
+    // It is from an annotation that anybody may have written.
+    let Some(former) = former.filter(|it| is_name(it)) else {
+        return Ok(Templates { now, former: None });
     };
     let namespace = &key.namespace;
     let requests = Request::new(format!(
         "/apis/apps/v1/namespaces/{namespace}/controllerrevisions"
     ));
-    let request = requests.get(name, &GetParams::default());
+    let request = requests.get(former, &GetParams::default());
     let account = Account::of(context, key, object);
-    match account.ask::<Value>(request).await {
-        Ok(object) => Ok(Sight::Here {
-            object: Arc::new(object),
-            is_behind: false,
-        }),
-        Err(error) if failure::is_gone(&error) => Ok(Sight::Absent),
-        Err(error) => Err(Unread {
-            what: format!("ControllerRevision {name}"),
-            error,
-        }),
+    let former = match account.ask::<Value>(request).await {
+        Ok(object) => Some(object),
+        Err(error) if failure::is_gone(&error) => None,
+        Err(error) => return Err(unread(format!("ControllerRevision {former}"))(error)),
+    };
+    Ok(Templates { now, former })
+}
+
+/// Whether this may be the name of an object, and leads nowhere else in a path.
+fn is_name(text: &str) -> bool {
+    let is_of_name = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || b"-.".contains(&it);
+    !text.contains("..") && text.bytes().all(is_of_name)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_name_leads_nowhere_else() {
+        assert!(is_name("db-6d8f9c.2"));
+        for other in ["../secrets/a", "a/b", "a?b", "..", "A", "a b", "a%2fb"] {
+            assert!(!is_name(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_pod_is_of_those_who_have_made_it() {
+        let owner = |uid: &str, controller: bool| json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db", "uid": uid, "controller": controller});
+        let pod = |owners: Value| -> ApiPod {
+            serde_json::from_value(json!({"metadata": {"name": "p", "ownerReferences": owners}}))
+                .unwrap()
+        };
+        assert!(is_of(&pod(json!([owner("u-1", true)])), Some("u-1")));
+        assert!(!is_of(&pod(json!([owner("u-2", true)])), Some("u-1")));
+        // The pod of another one, onto which somebody has written ours.
+        let both = json!([owner("u-2", true), owner("u-1", false)]);
+        assert!(!is_of(&pod(both), Some("u-1")));
+        assert!(!is_of(&pod(json!([])), None));
     }
 }

@@ -1,0 +1,227 @@
+//! What is kept in memory of the objects that looks read: as much as they read, and nothing else.
+//!
+//! What comes in: an object as the API server has it. What goes out: the same with fewer fields. Of a pod template
+//! its labels and its hash are kept, and of `managedFields` who owns the fields that a rollout writes.
+
+use serde_json::{Map, Value, json};
+use sluice_crds::gated_source::ConsumerKind;
+use sluice_crds::rollout::marks;
+
+use super::claim;
+use super::conflict::{SSA, managed};
+use super::identity::{self, HASH};
+use super::workload::Kind;
+use crate::flux::users::labels;
+
+/// The kind of autoscalers.
+pub const AUTOSCALER: &str = "HorizontalPodAutoscaler";
+
+/// What is read of an autoscaler.
+const OF_AUTOSCALER: &[&str] = &[
+    "/metadata/name",
+    "/spec/scaleTargetRef/kind",
+    "/spec/scaleTargetRef/name",
+];
+/// What is read of what applies workloads.
+const OF_KUSTOMIZATION: &[&str] = &["/spec/ignore"];
+const OF_HELM_RELEASE: &[&str] = &["/spec/driftDetection"];
+/// What is read of a workload, but for its labels, annotations, owners and template.
+const OF_WORKLOAD: &[&str] = &[
+    "/metadata/name",
+    "/metadata/uid",
+    "/metadata/resourceVersion",
+    "/metadata/generation",
+    "/metadata/deletionTimestamp",
+    "/spec/replicas",
+    "/spec/paused",
+    "/spec/selector",
+    "/spec/minReadySeconds",
+    "/spec/podManagementPolicy",
+    "/spec/updateStrategy/type",
+    "/spec/updateStrategy/paused",
+    "/spec/updateStrategy/partition",
+    "/spec/updateStrategy/rollingUpdate/partition",
+    "/status/observedGeneration",
+    "/status/replicas",
+    "/status/availableReplicas",
+    "/status/updatedReplicas",
+    "/status/updatedAvailableReplicas",
+    "/status/currentRevision",
+    "/status/updateRevision",
+];
+
+/// What is kept of an object. One of another kind than Rollouts read is kept as it is.
+pub fn kept(object: Value) -> Value {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    if Kind::ALL.iter().any(|it| it.as_str() == kind) {
+        return workload(&object);
+    }
+    if kind == AUTOSCALER {
+        return picked(&object, OF_AUTOSCALER);
+    }
+    match [ConsumerKind::Kustomization, ConsumerKind::HelmRelease]
+        .into_iter()
+        .find(|it| it.as_str() == kind)
+    {
+        Some(ConsumerKind::Kustomization) => picked(&object, OF_KUSTOMIZATION),
+        Some(ConsumerKind::HelmRelease) => picked(&object, OF_HELM_RELEASE),
+        None => object,
+    }
+}
+
+fn workload(object: &Value) -> Value {
+    let mut kept = picked(object, OF_WORKLOAD);
+    let all_labels: Map<String, Value> = labels()
+        .filter_map(|it| text(object, "labels", it))
+        .collect();
+    let claim = text(object, "annotations", marks::CLAIM);
+    let claim = claim.filter(|(_, text)| text.as_str().is_some_and(claim::is_short));
+    let ssa = text(object, "annotations", SSA);
+    let annotations: Map<String, Value> = claim.into_iter().chain(ssa).collect();
+    kept["metadata"]["labels"] = all_labels.into();
+    kept["metadata"]["annotations"] = annotations.into();
+    kept["metadata"]["managedFields"] = managed(object);
+    if let Some(hash) = identity::template(object) {
+        let mut template = picked(&object["spec"]["template"], &["/metadata/labels"]);
+        template[HASH] = hash.into();
+        kept["spec"]["template"] = template;
+    }
+    kept
+}
+
+/// A label, or an annotation.
+fn text(object: &Value, of: &str, name: &str) -> Option<(String, Value)> {
+    let text = object["metadata"][of].get(name)?;
+    Some((name.to_owned(), text.clone()))
+}
+
+/// The fields at these pointers, where they were.
+fn picked(object: &Value, pointers: &[&str]) -> Value {
+    let mut kept = json!({});
+    for pointer in pointers {
+        if let Some(value) = object.pointer(pointer) {
+            put(&mut kept, pointer, value.clone());
+        }
+    }
+    kept
+}
+
+/// Puts a value where a pointer leads, through objects.
+pub(super) fn put(into: &mut Value, pointer: &str, value: Value) {
+    let fields = pointer.split('/').skip(1);
+    let place = fields.fold(into, |place, field| &mut place[field]);
+    *place = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A Deployment as it is, with the remains of a large template.
+    fn deployment() -> Value {
+        let owner = |manager: &str, fields: Value| {
+            json!({
+                "manager": manager, "operation": "Apply", "time": "2026-11-23T09:00:00Z",
+                "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields,
+            })
+        };
+        let applied = json!({
+            "f:metadata": {"f:labels": {}},
+            "f:spec": {"f:replicas": {}, "f:selector": {}, "f:template": {"f:spec": {}}},
+        });
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {
+                "name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "7", "generation": 3,
+                "labels": {"app": "web", "kustomize.toolkit.fluxcd.io/name": "apps"},
+                "annotations": {
+                    "deployment.kubernetes.io/revision": "4",
+                    "kubectl.kubernetes.io/last-applied-configuration": "x".repeat(10_000),
+                    marks::CLAIM: "{}",
+                },
+                "managedFields": [
+                    owner("kustomize-controller", applied),
+                    owner("kube-controller-manager", json!({"f:status": {"f:replicas": {}}})),
+                    owner("else", json!({"f:spec": {"f:strategy": {}}})),
+                ],
+            },
+            "spec": {
+                "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+                "strategy": {"type": "RollingUpdate"},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "c", "image": "web:1", "args": ["x".repeat(50_000)]}]},
+                },
+            },
+            "status": {
+                "observedGeneration": 3, "replicas": 3, "availableReplicas": 3, "updatedReplicas": 3,
+                "conditions": [{"type": "Available", "message": "x".repeat(1_000)}],
+            },
+        })
+    }
+
+    #[test]
+    fn of_a_workload_only_what_is_read_is_kept() {
+        let whole = deployment();
+        let hash = identity::template(&whole).unwrap();
+        let owned = json!([{
+            "manager": "kustomize-controller", "operation": "Apply", "time": "2026-11-23T09:00:00Z",
+            "fieldsV1": {"f:spec": {"f:replicas": {}, "f:template": {}}},
+        }]);
+        let expected = json!({
+            "metadata": {
+                "name": "web", "uid": "u-1", "resourceVersion": "7", "generation": 3,
+                "labels": {"kustomize.toolkit.fluxcd.io/name": "apps"},
+                "annotations": {marks::CLAIM: "{}"}, "managedFields": owned,
+            },
+            "spec": {
+                "replicas": 3, "selector": {"matchLabels": {"app": "web"}},
+                "template": {"metadata": {"labels": {"app": "web"}}, HASH: hash},
+            },
+            "status": {
+                "observedGeneration": 3, "replicas": 3, "availableReplicas": 3, "updatedReplicas": 3,
+            },
+        });
+        let kept = kept(whole);
+        assert_eq!(kept, expected);
+        // The whole and what is kept of it are the same version.
+        assert_eq!(identity::template(&kept), Some(hash));
+    }
+
+    /// A claim has a few hundred bytes: what is longer was written by somebody else, and is not kept.
+    #[test]
+    fn a_claim_that_nobody_of_us_has_written_takes_no_room() {
+        let mut forged = deployment();
+        forged["metadata"]["annotations"][marks::CLAIM] = "x".repeat(200_000).into();
+        assert!(kept(forged).to_string().len() < 2_000);
+    }
+
+    #[test]
+    fn of_others_what_concerns_workloads_is_kept() {
+        let autoscaler = json!({
+            "kind": AUTOSCALER, "metadata": {"name": "a", "resourceVersion": "9"},
+            "spec": {
+                "maxReplicas": 9,
+                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            },
+            "status": {"currentMetrics": []},
+        });
+        let expected = json!({
+            "metadata": {"name": "a"}, "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}},
+        });
+        assert_eq!(kept(autoscaler), expected);
+        let applier = |kind: &str| {
+            json!({
+                "kind": kind, "metadata": {"name": "apps"},
+                "spec": {"interval": "10m", "ignore": [1], "driftDetection": {"mode": "enabled"}},
+                "status": {"inventory": {"entries": ["x"]}},
+            })
+        };
+        assert_eq!(
+            kept(applier("Kustomization")),
+            json!({"spec": {"ignore": [1]}})
+        );
+        let drift = json!({"spec": {"driftDetection": {"mode": "enabled"}}});
+        assert_eq!(kept(applier("HelmRelease")), drift);
+    }
+}
