@@ -16,6 +16,7 @@
 //! | `transition`, `chain` | the status of the next state, and how far a look goes |
 //! | `ending`, `restore` | what is settled, brought back and released |
 //! | [`acts`], `conditions`, [`report`](report()) | the status, and what has to be done |
+//! | [`view`](view()) | a Rollout as it is shown |
 //!
 //! A look takes two steps. [`consider`] says whether gates are asked, for which batch, and by which revision, so
 //! that the answer can be recorded; [`report`](report()) says what the status has to be, what has to be done, and
@@ -51,17 +52,21 @@ pub mod step;
 #[cfg(test)]
 mod tests;
 mod transition;
+pub mod view;
 pub mod workload;
 
 pub use acts::{Act, What, Write};
 pub use calls::Calling;
 pub use conditions::BLOCKED;
 pub use conflict::{MANAGER, appliers};
-pub use considered::{Answer, Considered, Question, Told, consider};
+pub use considered::{Answer, Considered, Question, Told, asks, consider, subject};
 pub use given::{Given, needs_pods, wanted};
 pub use plan::{Plan, check};
 pub use report::{Report, is_under_way, report};
 pub use transition::News;
+pub use view::{View, is_retry_due, view};
 
 /// The kind, as it is written in subjects.
 pub const KIND: &str = "Rollout";
+/// Why a run is held, in one word, while its gates are closed.
+pub const CLOSED: &str = "GatesClosed";

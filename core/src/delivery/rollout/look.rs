@@ -256,7 +256,7 @@ fn closed(desk: &Desk<'_>, index: usize, gates: Gates<'_>, look: &mut Look) {
         Gates::Told(of, decision) if of == index && decision.allowed => return,
         Gates::Told(of, decision) if of == index => Why {
             by: decision.decided_by.first().cloned(),
-            reason: "GatesClosed",
+            reason: super::CLOSED,
             message: format!("batch {index} waits: {}", decision.message),
         },
         Gates::Told(..) | Gates::Unasked => Why::new(
