@@ -188,7 +188,8 @@ impl Pen<'_> {
         let count = batch.pods.map(|pods| pods.to_string());
         let gates = decision.map(|it| self.gates(it));
         let time = |seconds: Option<i64>| or_none(seconds.filter(|it| *it > 0).map(length));
-        let let_out = gates.clone().filter(|_| !with_gates);
+        let is_by_gates = decision.is_some_and(|it| !it.decided_by.is_empty());
+        let let_out = gates.clone().filter(|_| !with_gates && is_by_gates);
         let let_out = let_out.map(|gates| format!("let out by {gates}"));
         let said = let_out.into_iter().chain(self.because(batch));
         vec![

@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use kube::Api;
 use sluice_crds::rollout::{BatchRollingState, RollingState};
 use sluice_crds::{Rollout, RolloutStatus};
@@ -68,10 +68,9 @@ impl Chapter {
 
     /// How those who play on begin another rollout.
     pub(super) fn again(screen: &Screen) {
-        screen.fact(&format!(
-            "for another one, apply the Rollout of xtask/src/demo/rollout/rollout.yaml with another revision; {}              pods wait for it",
-            PODS
-        ));
+        screen.fact(
+            "for another one, apply the Rollout of xtask/src/demo/rollout/rollout.yaml with another revision",
+        );
     }
 
     /// The first batches go out.
