@@ -239,7 +239,13 @@ impl Pen<'_> {
     fn because(&self, batch: &Batch) -> Vec<String> {
         let message = self.view.message.as_ref();
         let message = message.filter(|_| is_under_way(batch));
-        let metrics = batch.metrics.iter().map(|it| self.metric(it, batch));
+        // What it waits for is said already.
+        let is_said = |it: &&MetricRecord| {
+            let name = format!("metric {} ", it.name);
+            !message.is_some_and(|message| message.contains(&name))
+        };
+        let metrics = batch.metrics.iter().filter(is_said);
+        let metrics = metrics.map(|it| self.metric(it, batch));
         let hooks = batch.hooks.iter().map(hook);
         let last = batch.last.filter(|_| batch.phase == Phase::Waiting);
         let last = last.map(|last| format!("lastBatchToRollout is {last}"));

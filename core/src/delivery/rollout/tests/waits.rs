@@ -344,6 +344,12 @@ fn a_value_from_before_the_batch_is_not_recorded() {
     measured(&mut play, Some(0.5));
     play.run();
     assert_eq!(value(&play), [Some("0.5".to_owned())]);
+    // The value by which the batch was good stays until the next one begins.
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": 0}}));
+    measured(&mut play, Some(0.002));
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    assert_eq!(value(&play), [Some("0.002".to_owned())]);
 }
 
 #[test]
