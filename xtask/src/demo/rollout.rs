@@ -215,6 +215,7 @@ fn is_in(status: &RolloutStatus, state: BatchRollingState) -> bool {
 async fn record(screen: &Screen, stage: &Stage, controller: &Controller) -> Result<()> {
     screen.scene("Who let it out, and why? What is on record");
     let log = controller.audit.display().to_string();
+    let mut told = Vec::new();
     for arguments in [
         ["audit", &log, "--gate", WEB, "--type", "decision"],
         ["audit", &log, "--gate", GATE, "--type", "override"],
@@ -224,6 +225,15 @@ async fn record(screen: &Screen, stage: &Stage, controller: &Controller) -> Resu
         let said = kubectl_gate(stage, "alice", &arguments).await?;
         screen.quote(&said.text);
         ensure!(said.success, "kubectl gate audit failed");
+        told.push(said.text);
     }
+    // However often it was looked at.
+    let held = told
+        .first()
+        .map(|told| told.matches(" held back: ").count());
+    ensure!(
+        held == Some(1),
+        "it was held back once, and is told as {held:?}"
+    );
     Ok(())
 }
