@@ -16,7 +16,8 @@ pub(crate) use about::{About, Asker, consumer, require, revision, set, setting};
 pub(crate) use commit::{Commit, commit};
 pub(crate) use names::{
     Kind, gate_name, gate_names, gatekeeper_name, listed, pipeline_name, promotion_name,
-    revert_name, source_name, split, strategies, strategy_name, strategy_of,
+    revert_name, rollout_name, rollout_of, source_name, split, strategies, strategy_name,
+    strategy_of,
 };
 
 /// As kubectl has them.

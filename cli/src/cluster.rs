@@ -17,18 +17,19 @@ mod seen;
 mod unaccepted;
 mod waiting;
 mod watched;
+mod workloads;
 
 pub(crate) use apps::{Apps, SourceName};
 pub(crate) use connection::{Connection, Use, User, annotate, connect, patch, post};
 pub(crate) use controllers::{Controller, controllers};
 pub(crate) use fault::{Cannot, code};
 pub(crate) use flux::{
-    Around, CannotFlux, Consumer, around, consumers, flux, flux_object, mark, parent, pipelines,
-    sources, strategies,
+    Around, CannotFlux, Consumer, around, consumers, flux, flux_object, mark, parent,
 };
 pub(crate) use load::{Scope, load};
 pub(crate) use policies::gates_of;
-pub(crate) use request::{existing, find, list, missing, read, resources};
+pub(crate) use request::{existing, find, list, missing, read, resources, served};
 pub(crate) use seen::{Asked, Seen, key_of};
 pub(crate) use waiting::{Waiting, waiting};
 pub(crate) use watched::{Watched, again};
+pub(crate) use workloads::workloads;

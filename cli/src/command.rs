@@ -28,7 +28,9 @@ mod pending;
 mod pipeline;
 mod promotion;
 mod reset;
+mod retry;
 mod revert;
+mod rollout;
 mod simulate;
 mod version;
 mod vote;
@@ -95,6 +97,9 @@ enum Command {
     Pipeline(pipeline::Pipeline),
     #[command(visible_alias = "promotions")]
     Promotion(promotion::Promotion),
+    #[command(visible_alias = "rollouts")]
+    Rollout(rollout::Rollout),
+    Retry(retry::Retry),
     Accept(accept::Accept),
     Revert(revert::Revert),
     Fixed(fixed::Fixed),
@@ -142,6 +147,8 @@ pub(crate) fn run(arguments: Arguments) -> Result<Outcome> {
             None => online(pipeline.run(&globals)),
         },
         Command::Promotion(promotion) => online(promotion.run(&globals)),
+        Command::Rollout(rollout) => online(rollout.run(&globals)),
+        Command::Retry(retry) => online(retry.run(&globals)),
         Command::Accept(accept) => online(accept.run(&globals)),
         Command::Revert(revert) => online(revert.run(&globals)),
         Command::Fixed(fixed) => online(fixed.run(&globals)),

@@ -129,6 +129,20 @@ pub(crate) fn age(since: Timestamp, now: Timestamp) -> String {
     }
 }
 
+/// How long something took, in its two greatest units: `6h 38m`, `6m 12s`, `38s`.
+pub(crate) fn length(seconds: i64) -> String {
+    let (great, small, ends) = match seconds.max(0) {
+        seconds @ 0..60 => return format!("{seconds}s"),
+        seconds @ 60..3_600 => (seconds / 60, seconds % 60, ["m", "s"]),
+        seconds @ 3_600..86_400 => (seconds / 3_600, seconds % 3_600 / 60, ["h", "m"]),
+        seconds => (seconds / 86_400, seconds % 86_400 / 3_600, ["d", "h"]),
+    };
+    match small {
+        0 => format!("{great}{}", ends[0]),
+        small => format!("{great}{} {small}{}", ends[0], ends[1]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -180,6 +194,17 @@ mod tests {
         let expected = seconds.map(Duration::from_secs);
         assert_eq!(parse_timeout(text).unwrap(), expected);
         assert!(parse_timeout("soon").is_err());
+    }
+
+    #[rstest]
+    #[case(-1, "0s")]
+    #[case(38, "38s")]
+    #[case(360, "6m")]
+    #[case(372, "6m 12s")]
+    #[case(23_880, "6h 38m")]
+    #[case(180_000, "2d 2h")]
+    fn lengths_have_two_units(#[case] seconds: i64, #[case] expected: &str) {
+        assert_eq!(length(seconds), expected);
     }
 
     #[rstest]

@@ -171,7 +171,7 @@ pub(crate) fn table_with_causes(mut rows: Vec<Vec<String>>, columns: Option<usiz
         return table(&rows);
     }
     let beside = table(&rows);
-    let fits = |columns| beside.lines().all(|line| line.chars().count() <= columns);
+    let fits = |columns| beside.lines().all(|line| characters(line) <= columns);
     let Some(columns) = columns.filter(|columns| !fits(*columns)) else {
         return beside;
     };

@@ -32,3 +32,12 @@ pub mod rollout;
 pub mod spread;
 #[cfg(test)]
 mod tests;
+
+/// The kinds of our objects that ask gates, as subjects have them. What they wait for only the controller says.
+pub const CONSUMERS: [&str; 5] = [
+    gated_source::KIND,
+    pipeline::KIND,
+    promotion_strategy::KIND,
+    promotion_strategy::REVERT,
+    rollout::KIND,
+];

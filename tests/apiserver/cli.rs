@@ -11,6 +11,7 @@ mod pending;
 mod pipelines;
 mod policies;
 mod promotions;
+mod rollouts;
 mod sources;
 mod voting;
 mod waiting;

@@ -19,6 +19,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use crate::cluster::Cluster;
+use crate::controller::Process;
 use crate::progress::Progress;
 use crate::tools;
 
@@ -43,6 +45,15 @@ pub struct Programs {
     kruise: PathBuf,
     /// The folder of OpenKruise's CustomResourceDefinitions.
     definitions: PathBuf,
+}
+
+/// Stands in for the node of a cluster whose controllers make pods. Dropped, it ends.
+///
+/// # Errors
+///
+/// If it does not start.
+pub async fn node(programs: &Programs, cluster: &Cluster) -> Result<Process> {
+    kwok::start(&programs.kwok, cluster).await
 }
 
 impl Programs {

@@ -20,6 +20,7 @@ mod flux;
 mod freeze;
 mod pipelines;
 mod promotion;
+mod rollout;
 mod screen;
 mod stage;
 mod story;
@@ -52,6 +53,11 @@ pub(crate) struct Arguments {
     /// delivers. A bad commit is taken back, and its fix gets out.
     #[arg(long, conflicts_with_all = ["flux", "pipelines"])]
     promotion: bool,
+    /// Another story: twenty pods get a new version in batches, with the real controllers of workloads. A gate
+    /// closes in the middle, a metric goes bad, and the old version is brought back. Always on a cluster of
+    /// its own.
+    #[arg(long, conflicts_with_all = ["flux", "pipelines", "promotion"])]
+    rollout: bool,
 }
 
 impl Arguments {
@@ -63,6 +69,7 @@ impl Arguments {
             flux: false,
             pipelines: false,
             promotion: false,
+            rollout: false,
         }
     }
 
@@ -78,6 +85,14 @@ impl Arguments {
     pub(crate) fn of_promotion() -> Self {
         Self {
             promotion: true,
+            ..Self::to_the_end(Server::local())
+        }
+    }
+
+    /// The story of a rollout, on a cluster of its own.
+    pub(crate) fn of_rollout() -> Self {
+        Self {
+            rollout: true,
             ..Self::to_the_end(Server::local())
         }
     }
@@ -102,7 +117,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let began = Instant::now();
     let mut options = Options::default().with_users(&PEOPLE).with_housekeeping();
     options.users.push(User::new(CONTROLLER));
-    let open = arguments.server.open(options).await?;
+    let mut server = arguments.server.clone();
+    if arguments.rollout {
+        // There is no node but that of the story.
+        (server, options) = (Server::local(), options.with_workloads());
+    }
+    let open = server.open(options).await?;
     screen.fact(&format!(
         "API server, built or found, and ready: {}",
         human(began.elapsed())
@@ -165,6 +185,7 @@ enum Story {
     Flux(Box<flux::Chapter>),
     Pipelines(Box<pipelines::Chapter>),
     Promotion(Box<promotion::Chapter>),
+    Rollout(Box<rollout::Chapter>),
 }
 
 impl Story {
@@ -178,6 +199,9 @@ impl Story {
         } else if arguments.promotion {
             let chapter = promotion::Chapter::prepare(screen, stage).await?;
             Ok(Self::Promotion(Box::new(chapter)))
+        } else if arguments.rollout {
+            let chapter = rollout::Chapter::prepare(screen, stage).await?;
+            Ok(Self::Rollout(Box::new(chapter)))
         } else {
             Ok(Self::Gates)
         }
@@ -197,6 +221,7 @@ impl Story {
             }
             Self::Pipelines(chapter) => chapter.tell(screen, stage, controller).await,
             Self::Promotion(chapter) => chapter.tell(screen, stage, controller).await,
+            Self::Rollout(chapter) => chapter.tell(screen, stage, controller).await,
         }
     }
 }
@@ -224,6 +249,10 @@ async fn now_you(screen: &Screen, stage: &stage::Stage, story: &Story) {
         Story::Promotion(chapter) => {
             play("promotion shop");
             chapter.addresses(screen);
+        }
+        Story::Rollout(_) => {
+            play("rollout web --watch");
+            rollout::Chapter::again(screen);
         }
     }
     screen.fact("Ctrl-C ends the demo");

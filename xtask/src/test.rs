@@ -58,6 +58,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
                 ("demo", gates),
                 ("demo of pipelines", demo::Arguments::of_pipelines()),
                 ("demo of promotion", demo::Arguments::of_promotion()),
+                ("demo of a rollout", demo::Arguments::of_rollout()),
             ];
             for (name, story) in stories {
                 steps

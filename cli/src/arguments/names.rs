@@ -15,12 +15,13 @@ pub(crate) enum Kind {
     Pipeline,
     Strategy,
     Revert,
+    Rollout,
 }
 
 impl Kind {
     /// The words for each. The first is the one that `get -o name` prints.
     #[rustfmt::skip] // A row is a line.
-    const WORDS: [(Self, &[&str]); 8] = [
+    const WORDS: [(Self, &[&str]); 9] = [
         (Self::Gate, &["gate", "gates", "gt"]),
         (Self::Gatekeeper, &["gatekeeper", "gatekeepers", "gk"]),
         (Self::Source, &["gatedsource", "gatedsources", "gs", "source", "sources"]),
@@ -29,6 +30,7 @@ impl Kind {
         (Self::Pipeline, &["pipeline", "pipelines", "pipe"]),
         (Self::Strategy, &["promotionstrategy", "promotionstrategies", "promo", "strategy", "strategies"]),
         (Self::Revert, &["revertcommit", "revertcommits", "rvc", "revert", "reverts"]),
+        (Self::Rollout, &["rollout", "rollouts", "gro"]),
     ];
 
     /// What a word stands for.
@@ -113,6 +115,17 @@ pub(crate) fn strategy_name(text: &str) -> Result<String> {
 /// The name of a revert, also as `revertcommit/NAME` or as `get -o name` prints it.
 pub(crate) fn revert_name(text: &str) -> Result<String> {
     plain(text, Kind::Revert, "RevertCommit")
+}
+
+/// The name of a rollout, also as `rollout/NAME` or as `get -o name` prints it.
+pub(crate) fn rollout_name(text: &str) -> Result<String> {
+    plain(text, Kind::Rollout, "rollout")
+}
+
+/// The name of a rollout, with its kind. None: the text names something else.
+pub(crate) fn rollout_of(text: &str) -> Option<&str> {
+    let (kind, name) = kind_and_name(text)?;
+    (kind == Kind::Rollout).then_some(name)
 }
 
 fn plain(text: &str, kind: Kind, word: &str) -> Result<String> {
@@ -243,6 +256,11 @@ mod tests {
         assert_eq!(others, ["a", "gate/b", "c", "Deployment/d"]);
         assert_eq!(strategy_name("promo/shop").unwrap(), "shop");
         assert_eq!(revert_name("rvc/shop-1").unwrap(), "shop-1");
+        assert_eq!(rollout_name("rollout.sluice.dev/web").unwrap(), "web");
+        assert_eq!(
+            (rollout_of("gro/web"), rollout_of("web")),
+            (Some("web"), None)
+        );
         for text in ["", "gate/shop", "promo/", "promo/a/env/b"] {
             assert!(strategy_name(text).is_err(), "{text}");
         }
@@ -267,6 +285,7 @@ mod tests {
             listed(&["promo", "a"]),
             (Kind::Strategy, vec!["a".to_owned()])
         );
+        assert_eq!(listed(&["gro", "a"]), (Kind::Rollout, vec!["a".to_owned()]));
         assert_eq!(
             listed(&["approvals", "a"]),
             (Kind::Approval, vec!["a".to_owned()])

@@ -1,4 +1,4 @@
-//! GatedSources, Pipelines and PromotionStrategies, and the objects of Flux around them.
+//! The objects of Flux around GatedSources, Pipelines and PromotionStrategies.
 
 use std::fmt::Display;
 
@@ -7,59 +7,13 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use sluice_core::delivery::gated_source;
 use sluice_core::offline::simulate::Key;
+use sluice_crds::GatedSource;
 use sluice_crds::flux::{FluxKind, FluxObject};
 use sluice_crds::gated_source::{ConsumerKind, Strategy, marks};
-use sluice_crds::{GatedSource, Pipeline, PromotionStrategy};
 
 use super::connection::Connection;
-use super::fault::{Cannot, explain, is_unknown_kind, status};
+use super::fault::{explain, is_unknown_kind, status};
 use super::request::pages;
-
-/// The GatedSources that `page` asks for, in the connection's namespace or everywhere. There are none
-/// where the API server does not know the kind.
-///
-/// # Errors
-/// Anything that keeps us from listing them.
-pub(crate) async fn sources(
-    connection: &Connection,
-    everywhere: bool,
-    page: ListParams,
-) -> Result<Vec<GatedSource>> {
-    let api: Api<GatedSource> = connection.api(connection.area(everywhere));
-    match pages(&api, page).await {
-        Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
-        listed => listed.cannot("list gated sources"),
-    }
-}
-
-/// The Pipelines of the connection's namespace, or of all. There are none where the API server does not
-/// know the kind.
-///
-/// # Errors
-/// Anything that keeps us from listing them.
-pub(crate) async fn pipelines(connection: &Connection, everywhere: bool) -> Result<Vec<Pipeline>> {
-    let api: Api<Pipeline> = connection.api(connection.area(everywhere));
-    match pages(&api, ListParams::default()).await {
-        Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
-        listed => listed.cannot("list pipelines"),
-    }
-}
-
-/// The PromotionStrategies of the connection's namespace, or of all. There are none where the API server
-/// does not know the kind.
-///
-/// # Errors
-/// Anything that keeps us from listing them.
-pub(crate) async fn strategies(
-    connection: &Connection,
-    everywhere: bool,
-) -> Result<Vec<PromotionStrategy>> {
-    let api: Api<PromotionStrategy> = connection.api(connection.area(everywhere));
-    match pages(&api, ListParams::default()).await {
-        Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
-        listed => listed.cannot("list promotion strategies"),
-    }
-}
 
 /// Objects of Flux of one kind.
 pub(crate) fn flux(connection: &Connection, kind: FluxKind, namespace: &str) -> Api<FluxObject> {

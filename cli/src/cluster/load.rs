@@ -9,8 +9,9 @@ use kube::Resource;
 use kube::api::{Api, ListParams};
 use sluice_core::delivery::gated_source;
 use sluice_core::delivery::pipeline::{self, What};
+use sluice_core::delivery::rollout;
 use sluice_core::offline::simulate::{Key, Origin, World};
-use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Pipeline, Subject};
+use sluice_crds::{Approval, Gate, GatedSource, Gatekeeper, Pipeline, Rollout, Subject};
 
 use super::connection::Connection;
 use super::request::{each, list, missing, visible};
@@ -30,6 +31,8 @@ pub(crate) enum Scope<'a> {
     Of(&'a GatedSource),
     /// Those that the environments of a pipeline name, with those that gate policies add.
     Promoting(&'a Pipeline),
+    /// Those that a rollout and its batches name, with those that gate policies add.
+    Rolling(&'a Rollout),
     /// Those, of any namespace, as far as they are there.
     These(BTreeSet<Key>),
     /// All that the page asks for, in the connection's namespace or everywhere.
@@ -57,6 +60,7 @@ pub(crate) async fn load(
         Scope::Named(names, _) => (named(connection, names).await?, Vec::new()),
         Scope::Of(source) => visible(connection, named_by(source)).await,
         Scope::Promoting(object) => visible(connection, named_by_pipeline(object)).await,
+        Scope::Rolling(object) => visible(connection, named_by_rollout(object)).await,
         Scope::These(keys) => visible(connection, keys.clone()).await,
         Scope::All { everywhere, page } => {
             let api = connection.api(connection.area(*everywhere));
@@ -72,6 +76,7 @@ pub(crate) async fn load(
         Scope::Named(_, subject) => subject.cloned(),
         Scope::Of(source) => Some(gated_source::subject(source, None)),
         Scope::Promoting(object) => Some(pipeline::subject(object, "", What::Promote, None)),
+        Scope::Rolling(object) => Some(rollout::subject(object, 0, 1, None)),
         Scope::These(_) | Scope::All { .. } => None,
     };
     if let Some(subject) = subject {
@@ -128,6 +133,17 @@ fn named_by_pipeline(object: &Pipeline) -> BTreeSet<Key> {
     let own = Key::of(&object.metadata).namespace;
     let environments = object.spec.environments.iter();
     let sets = environments.filter_map(|it| it.gates.as_ref());
+    let refs = sets.flat_map(|set| &set.refs);
+    refs.map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
+        .collect()
+}
+
+/// The gates that a rollout and its batches name.
+fn named_by_rollout(object: &Rollout) -> BTreeSet<Key> {
+    let own = Key::of(&object.metadata).namespace;
+    let batches = object.spec.rollout_plan.rollout_batches.iter();
+    let sets = object.spec.gates.iter();
+    let sets = sets.chain(batches.filter_map(|it| it.gates.as_ref()));
     let refs = sets.flat_map(|set| &set.refs);
     refs.map(|it| Key::from_reference(&own, it.namespace.as_deref(), &it.name))
         .collect()

@@ -13,7 +13,7 @@ use sluice_core::offline::simulate::Key;
 use sluice_crds::Gate;
 
 use super::connection::Connection;
-use super::fault::{Cannot, code};
+use super::fault::{Cannot, code, is_unknown_kind};
 
 /// How many requests are under way at once.
 const AT_ONCE: usize = 16;
@@ -32,6 +32,38 @@ fn kind<K: Resource<DynamicType = ()>>() -> String {
     words
 }
 
+/// Several objects of a kind: `gate policies`.
+fn kinds<K: Resource<DynamicType = ()>>() -> String {
+    let one = kind::<K>();
+    match one.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{one}s"),
+    }
+}
+
+/// The objects that `page` asks for, in the connection's namespace or everywhere. There are none where the API
+/// server does not know the kind.
+///
+/// # Errors
+/// Anything that keeps us from listing them.
+pub(crate) async fn served<K>(
+    connection: &Connection,
+    everywhere: bool,
+    page: ListParams,
+) -> Result<Vec<K>>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    let api: Api<K> = connection.api(connection.area(everywhere));
+    match pages(&api, page).await {
+        Err(error) if is_unknown_kind(&error) => Ok(Vec::new()),
+        listed => listed.cannot(format_args!("list {}", kinds::<K>())),
+    }
+}
+
 /// All the objects that `page` asks for, page by page.
 ///
 /// # Errors
@@ -40,11 +72,7 @@ pub(crate) async fn list<K>(api: &Api<K>, page: ListParams) -> Result<Vec<K>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
 {
-    let one = kind::<K>();
-    let many = match one.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None => format!("{one}s"),
-    };
+    let many = kinds::<K>();
     let of = api.namespace().map(|namespace| format!(" of {namespace}"));
     let of = of.unwrap_or_default();
     pages(api, page)

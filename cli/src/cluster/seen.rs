@@ -5,6 +5,7 @@
 
 use jiff::Timestamp;
 use sluice_core::delivery::pipeline::{self, What};
+use sluice_core::delivery::rollout;
 use sluice_core::gate::Named;
 use sluice_core::gate::set::Gathered;
 use sluice_core::gate::{Answer, Identity, force};
@@ -15,7 +16,7 @@ use sluice_core::verdict::status::HORIZON;
 use sluice_core::{Now, Reason};
 use sluice_crds::gate::Override;
 use sluice_crds::pipeline::Environment;
-use sluice_crds::{Gate, GateSet, Pipeline, Require, Setting, State, Subject};
+use sluice_crds::{Gate, GateSet, Pipeline, Require, Rollout, Setting, State, Subject};
 
 use super::{reach, unaccepted};
 use crate::instant::Zone;
@@ -103,6 +104,24 @@ impl Seen {
         let subject = pipeline::subject(object, name, What::Promote, revision);
         let decision = gathered.decide(subject, question);
         Some(self.explained(decision, question.now.at))
+    }
+
+    /// Whether a batch of a Rollout may go out, as the controller decides it. None: no gate has to be asked.
+    pub(crate) fn ask_batch(
+        &self,
+        object: &Rollout,
+        batch: usize,
+        asked: Question<'_>,
+    ) -> Option<sluice_crds::Decision> {
+        let revision = asked.revision.map(ToString::to_string);
+        let question = rollout::asks(object, batch, revision)?;
+        let world = self.with_identities(asked.now.at);
+        let gathered = simulate::gather_batch(&world, &question, Identity::Unverified, asked);
+        if gathered.is_empty() {
+            return None;
+        }
+        let decision = gathered.decide(question.subject, asked);
+        Some(self.explained(decision, asked.now.at))
     }
 
     /// The same decision, with what is known of forces that nobody has accepted.

@@ -197,7 +197,7 @@ impl Adopt {
             consumer,
             upstream,
             consumers,
-            sources: cluster::sources(connection, false, ListParams::default()).await?,
+            sources: cluster::served(connection, false, ListParams::default()).await?,
         })
     }
 

@@ -15,6 +15,7 @@ use kube::api::{Api, ListParams};
 use serde::de::DeserializeOwned;
 use sluice_crds::{
     Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, RevertCommit,
+    Rollout,
 };
 use tokio::time::timeout;
 
@@ -61,6 +62,8 @@ const PROMOTIONS: Names = (Some(Kind::Pipeline), "pipeline/");
 const STRATEGIES: Names = (Some(Kind::Strategy), "");
 const STRATEGIES_BY_KIND: Names = (Some(Kind::Strategy), "promotionstrategy/");
 const REVERTS: Names = (Some(Kind::Revert), "");
+const ROLLOUTS: Names = (Some(Kind::Rollout), "");
+const ROLLOUTS_BY_KIND: Names = (Some(Kind::Rollout), "rollout/");
 const NAMESPACES: Names = (None, "");
 
 impl Complete {
@@ -163,22 +166,30 @@ impl<'p> Place<'p> {
             return Wanted::Words(self.options().filter_map(word).collect());
         }
         let Some(command) = self.command else {
-            let commands = self.program.get_subcommands();
-            let shown = commands.filter(|command| !command.is_hide_set());
-            let words = shown.map(|command| meaning(command.get_name(), command.get_about()));
-            return Wanted::Words(words.collect());
+            return commands_of(self.program);
         };
+        // A command that does nothing without another one, such as `retry`.
+        if command.has_subcommands() && command.get_positionals().next().is_none() {
+            return commands_of(command);
+        }
         let is_first = self.positional.is_empty();
         match command.get_name() {
             "get" => self.of_get(),
-            "why" => Wanted::Names(vec![GATES, SOURCES, PROMOTIONS, STRATEGIES_BY_KIND]),
+            "why" => Wanted::Names(vec![
+                GATES,
+                SOURCES,
+                PROMOTIONS,
+                STRATEGIES_BY_KIND,
+                ROLLOUTS_BY_KIND,
+            ]),
             "calendar" => Wanted::Names(vec![GATES, SOURCES, PROMOTIONS]),
             "check" => Wanted::Names(vec![GATES]),
             "pipeline" if is_first => Wanted::Names(vec![PIPELINES]),
             "pause" | "resume" | "retry" | "objects" | "versions" => Wanted::Names(vec![PIPELINES]),
             "promotion" | "accept" | "revert" if is_first => Wanted::Names(vec![STRATEGIES]),
             "fixed" if is_first => Wanted::Names(vec![REVERTS]),
-            "wait" if is_first => Wanted::Names(vec![GATES, STRATEGIES_BY_KIND]),
+            "rollout" if is_first => Wanted::Names(vec![ROLLOUTS]),
+            "wait" if is_first => Wanted::Names(vec![GATES, STRATEGIES_BY_KIND, ROLLOUTS_BY_KIND]),
             "open" | "close" | "reset" if is_first => Wanted::Names(vec![GATES]),
             "approve" | "reject" if is_first => Wanted::Names(vec![GATES, GATEKEEPERS]),
             _ => {
@@ -191,7 +202,7 @@ impl<'p> Place<'p> {
 
     /// Kinds first, and then names of that kind.
     fn of_get(&self) -> Wanted {
-        const KINDS: [(&str, &str); 8] = [
+        const KINDS: [(&str, &str); 9] = [
             ("gates", "when changes may go out"),
             ("gatekeepers", "what opens and closes gates"),
             ("sources", "gated sources: what gates hold back"),
@@ -206,6 +217,7 @@ impl<'p> Place<'p> {
                 "which commit has reached which environment branch",
             ),
             ("reverts", "which environment branch was brought back"),
+            ("rollouts", "how much of a new version is out"),
         ];
         match self.positional.first() {
             Some(first) => {
@@ -218,6 +230,15 @@ impl<'p> Place<'p> {
             }
         }
     }
+}
+
+/// The commands that may stand behind another one.
+fn commands_of(command: &Command) -> Wanted {
+    let shown = command
+        .get_subcommands()
+        .filter(|command| !command.is_hide_set());
+    let words = shown.map(|command| meaning(command.get_name(), command.get_about()));
+    Wanted::Words(words.collect())
 }
 
 /// What an option or a positional argument takes.
@@ -290,6 +311,7 @@ async fn of_kind(kind: Option<Kind>, connection: &Connection) -> Vec<String> {
         Some(Kind::Pipeline) => listed::<Pipeline>(&connection.here()).await,
         Some(Kind::Strategy) => listed::<PromotionStrategy>(&connection.here()).await,
         Some(Kind::Revert) => listed::<RevertCommit>(&connection.here()).await,
+        Some(Kind::Rollout) => listed::<Rollout>(&connection.here()).await,
         None => listed::<Namespace>(&connection.all()).await,
     }
 }
@@ -314,7 +336,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case(&["why", ""], vec![GATES, SOURCES, PROMOTIONS, STRATEGIES_BY_KIND])]
+    #[case(&["why", ""], vec![GATES, SOURCES, PROMOTIONS, STRATEGIES_BY_KIND, ROLLOUTS_BY_KIND])]
+    #[case(&["rollout", ""], vec![ROLLOUTS])]
+    #[case(&["retry", "rollout", ""], vec![ROLLOUTS])]
+    #[case(&["pipeline", "retry", ""], vec![PIPELINES])]
     #[case(&["revert", ""], vec![STRATEGIES])]
     #[case(&["fixed", ""], vec![REVERTS])]
     #[case(&["pipeline", ""], vec![PIPELINES])]
@@ -337,6 +362,15 @@ mod tests {
     #[case(&["open", "production", "--reason", ""], Wanted::Nothing)]
     fn the_rest_is_left_to_the_shell(#[case] words: &[&str], #[case] expected: Wanted) {
         assert_eq!(wanted(words), expected);
+    }
+
+    #[test]
+    fn a_command_that_needs_another_one_names_those() {
+        let Wanted::Words(words) = wanted(&["retry", ""]) else {
+            panic!("no words")
+        };
+        let words: Vec<_> = words.iter().map(|(word, _)| word.as_str()).collect();
+        assert_eq!(words, ["rollout"]);
     }
 
     #[test]

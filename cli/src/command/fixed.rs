@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use kube::api::{Api, Patch};
+use kube::api::{Api, ListParams, Patch};
 use serde_json::json;
 use sluice_core::delivery::revert_commit::check;
-use sluice_crds::RevertCommit;
+use sluice_crds::{PromotionStrategy, RevertCommit};
 
 use crate::arguments::{Commit, Globals, commit, revert_name};
 use crate::cluster::{self, Cannot, Use};
@@ -38,7 +38,9 @@ impl Fixed {
         let fix = match self.fix.whole() {
             Some(whole) => whole.to_owned(),
             None => {
-                let strategies = cluster::strategies(&connection, false).await?;
+                let page = ListParams::default();
+                let strategies: Vec<PromotionStrategy> =
+                    cluster::served(&connection, false, page).await?;
                 let same = strategies.iter();
                 let same = same.filter(|it| it.spec.repo_ref == revert.spec.repo_ref);
                 let shown: Vec<Strategy> = same.map(Strategy::of).collect();

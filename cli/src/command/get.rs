@@ -13,17 +13,18 @@ use crate::output::{self, Data};
 use crate::view::listing::{Listing, Wanted};
 use crate::view::rows::Row;
 
-/// List gates, gatekeepers, gated sources, approvals, gate policies, pipelines, promotion strategies or
-/// reverts: their state, why, and until when
+/// List gates, gatekeepers, gated sources, approvals, gate policies, pipelines, promotion strategies, reverts
+/// or rollouts: their state, why, and until when
 ///
 /// The plugin decides the state of a gate now, as `check` does, and also that of a gate policy: Open
 /// means that it lets changes pass. The state of a gatekeeper, a gated source, a pipeline, a promotion
-/// strategy or a revert is taken from its status. Pipelines that need somebody come first. UNTIL is the next instant at which time changes that state. It is shown in the time zone
-/// that the heading names: the time zone of the windows, if they all have the same one.
+/// strategy, a revert or a rollout is taken from its status. Pipelines that need somebody come first. UNTIL is
+/// the next instant at which time changes that state. It is shown in the time zone that the heading names: the
+/// time zone of the windows, if they all have the same one.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
     /// What to list: `gates`, `gatekeepers`, `sources`, `approvals`, `policies`, `pipelines`,
-    /// `promotionstrategies` or `reverts`, and then names, to list only those [default: all gates]
+    /// `promotionstrategies`, `reverts` or `rollouts`, and then names, to list only those [default: all gates]
     #[arg(value_name = "[KIND] NAME")]
     what: Vec<String>,
 

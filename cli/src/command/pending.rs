@@ -1,16 +1,22 @@
 //! `kubectl gate pending`
 
+use std::fmt::Debug;
+
 use anyhow::Result;
 use clap::Args;
 use jiff::Timestamp;
+use kube::Resource;
 use kube::api::ListParams;
+use kube::core::NamespaceResourceScope;
+use serde::de::DeserializeOwned;
 use sluice_core::delivery::gated_source::KIND;
-use sluice_core::delivery::{pipeline, promotion_strategy};
+use sluice_core::delivery::{pipeline, promotion_strategy, rollout};
 use sluice_core::offline::simulate::Key;
 use sluice_core::revision;
+use sluice_crds::{GatedSource, Pipeline, PromotionStrategy, RevertCommit, Rollout};
 
 use crate::arguments::Globals;
-use crate::cluster::{self, Scope, Use};
+use crate::cluster::{self, Connection, Scope, Use};
 use crate::instant::{Zone, age};
 use crate::outcome::Outcome;
 use crate::output::{self, Data, warn};
@@ -23,6 +29,7 @@ use crate::view::pending::{self, Row};
 /// that asks over HTTP is listed after the answer was no, until the answer is yes or it stops asking.
 /// A pipeline is listed once for each promotion that waits for gates, for a person or for a merge, and a
 /// promotion strategy once for each environment that waits, but for those that wait for another environment.
+/// A revert is listed while its pull request waits, and a rollout while a batch waits for gates or people.
 /// The controller reports programs by Kubernetes events, which the API server keeps for an hour. A
 /// revision is also listed when some people have approved it, until enough have. `kubectl gate wait`
 /// does not ask the controller, so a change that waits in it is not listed.
@@ -47,36 +54,21 @@ impl Pending {
         let seen = cluster::load(&connection, &Scope::all(everywhere), false).await?;
         let now = connection.present().await.now;
         let mut rows = pending::voted_on(&seen, now);
-        let sources = cluster::sources(&connection, everywhere, ListParams::default()).await;
+        let sources = cluster::served(&connection, everywhere, ListParams::default()).await;
         // What else waits is listed all the same.
-        let (sources, unknown) = match sources {
+        let (sources, unknown): (Vec<GatedSource>, _) = match sources {
             Ok(sources) => (sources, None),
             Err(error) => (Vec::new(), Some(error)),
         };
         rows.extend(sources.iter().filter_map(pending::held));
-        let promoting = cluster::pipelines(&connection, everywhere).await;
-        let are_known = promoting.is_ok();
-        let promoting = promoting.unwrap_or_else(|error| {
-            warn(error);
-            Vec::new()
-        });
-        let views = promoting.iter().map(|it| pipeline::view(it, &[]));
-        rows.extend(views.flat_map(|view| pending::promotions(&view)));
-        let strategies = cluster::strategies(&connection, everywhere).await;
-        let strategies_known = strategies.is_ok();
-        let strategies = strategies.unwrap_or_else(|error| {
-            warn(error);
-            Vec::new()
-        });
-        rows.extend(strategies.iter().flat_map(pending::environments));
+        let consumers = Consumers::list(&connection, everywhere).await;
+        rows.extend(consumers.rows());
         match cluster::waiting(&connection, everywhere, now.at).await {
             Ok((asking, note)) => {
-                // Gated sources, pipelines and strategies say themselves what they wait with.
+                // Gated sources and other consumers say themselves what they wait with.
                 let is_other = |kind: &str| match kind {
                     KIND => unknown.is_some(),
-                    pipeline::KIND => !are_known,
-                    promotion_strategy::KIND => !strategies_known,
-                    _ => true,
+                    kind => !consumers.say_of(kind),
                 };
                 let others = asking.into_iter().filter(|it| is_other(&it.kind));
                 rows.extend(others.map(Row::from));
@@ -109,6 +101,62 @@ impl Pending {
             None => Ok(Outcome::Yes),
         }
     }
+}
+
+/// What asks gates by itself, apart from gated sources. None: it cannot be listed.
+struct Consumers {
+    pipelines: Option<Vec<Pipeline>>,
+    strategies: Option<Vec<PromotionStrategy>>,
+    reverts: Option<Vec<RevertCommit>>,
+    rollouts: Option<Vec<Rollout>>,
+}
+
+impl Consumers {
+    async fn list(connection: &Connection, everywhere: bool) -> Self {
+        Self {
+            pipelines: listed(connection, everywhere).await,
+            strategies: listed(connection, everywhere).await,
+            reverts: listed(connection, everywhere).await,
+            rollouts: listed(connection, everywhere).await,
+        }
+    }
+
+    /// What they wait with, as their statuses have it.
+    fn rows(&self) -> Vec<Row> {
+        let views = self.pipelines.iter().flatten();
+        let views = views.map(|it| pipeline::view(it, &[]));
+        let mut rows: Vec<Row> = views.flat_map(|view| pending::promotions(&view)).collect();
+        let strategies = self.strategies.as_deref().unwrap_or_default();
+        rows.extend(strategies.iter().flat_map(pending::environments));
+        let reverts = self.reverts.iter().flatten();
+        rows.extend(reverts.filter_map(|it| pending::reverting(it, strategies)));
+        let rollouts = self.rollouts.iter().flatten();
+        rows.extend(rollouts.filter_map(pending::batch));
+        rows
+    }
+
+    /// Whether it is known of all of a kind what they wait with.
+    fn say_of(&self, kind: &str) -> bool {
+        match kind {
+            pipeline::KIND => self.pipelines.is_some(),
+            promotion_strategy::KIND => self.strategies.is_some(),
+            promotion_strategy::REVERT => self.strategies.is_some() && self.reverts.is_some(),
+            rollout::KIND => self.rollouts.is_some(),
+            _ => false,
+        }
+    }
+}
+
+/// All of a kind. What else waits is listed all the same.
+async fn listed<K>(connection: &Connection, everywhere: bool) -> Option<Vec<K>>
+where
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    let found = cluster::served(connection, everywhere, ListParams::default()).await;
+    found.map_err(warn).ok()
 }
 
 /// The rows, where the namespace of all of them is known: `here`. Where the cause does not fit

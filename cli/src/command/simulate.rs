@@ -1,5 +1,6 @@
 //! `kubectl gate simulate`
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -21,9 +22,10 @@ use crate::view::{Change, Decided, changes};
 use crate::{explain, files};
 
 mod promotions;
+mod rollouts;
 
 /// Show the state of a gate in files at an instant, or how it changes over time, without a cluster; or
-/// what a pipeline in files would promote
+/// what a pipeline in files would promote, or which batches of a rollout would go out
 ///
 /// If the files have gatekeepers but no gate, each gatekeeper is simulated with a gate of the same name
 /// that lists it alone. An annotation that forces a gate counts as if the person whom it names had
@@ -36,6 +38,10 @@ mod promotions;
 /// prints them. For targets on other clusters, the status of the pipeline says what runs there. Each
 /// promotion is shown with the decision of its gates. Pull requests count as merged, and promoted revisions
 /// as running, as soon as the gates admit it.
+///
+/// With --rollout, each batch is shown with its pods and the instant at which the gates let it out. The files
+/// need the workloads of the rollout, or --replicas says how many pods they have. Pods count as available,
+/// hooks as passed and metrics as good as soon as they are wanted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Exit codes: 0 the answer is printed, and is as expected; 1 it is not as expected; 2 the input is \
@@ -60,6 +66,15 @@ pub(crate) struct Simulate {
     /// Show what this pipeline would promote
     #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with_all = ["gate", "expect", "revision"])]
     pipeline: Option<String>,
+
+    /// Show which batches of this rollout would go out, and when
+    #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with_all = ["gate", "pipeline", "expect", "revision"])]
+    rollout: Option<String>,
+
+    /// How many pods a workload of the rollout has, in place of what the files say; may be given more than
+    /// once
+    #[arg(long, value_name = "WORKLOAD=NUMBER", requires = "rollout", value_parser = rollouts::replicas)]
+    replicas: Vec<(String, NonZeroU32)>,
 
     /// The instant: RFC 3339, or a local time with --zone
     #[arg(long, value_name = "INSTANT", required_unless_present = "from", conflicts_with_all = ["from", "to"])]
@@ -108,16 +123,29 @@ impl Simulate {
             files::give(&mut world, path, namespace, start)?;
         }
         let named = globals.namespace.as_deref();
+        let end = to.unwrap_or(start);
+        if (self.pipeline.is_some() || self.rollout.is_some()) && end < start {
+            bail!("--to: {end} is earlier than --from {start}; write a later instant");
+        }
+        let span = Span { start, end };
         if let Some(name) = &self.pipeline {
-            let end = to.unwrap_or(start);
-            if end < start {
-                bail!("--to: {end} is earlier than --from {start}; write a later instant");
-            }
             let asked = promotions::Asked {
                 world: &world,
                 name,
-                namespace: globals.namespace.as_deref(),
-                span: Span { start, end },
+                namespace: named,
+                span,
+                identity: self.identity(),
+                zone,
+            };
+            return asked.run(self.output);
+        }
+        if let Some(name) = &self.rollout {
+            let asked = rollouts::Asked {
+                world: &world,
+                name,
+                namespace: named,
+                sizes: self.replicas.iter().cloned().collect(),
+                span,
                 identity: self.identity(),
                 zone,
             };

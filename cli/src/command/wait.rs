@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sluice_crds::{Gate, Require, Setting, State};
 
 use crate::arguments::{
-    About, Asker, Commit, Globals, commit, gate_name, set, setting, strategy_of,
+    About, Asker, Commit, Globals, commit, gate_name, rollout_of, set, setting, strategy_of,
 };
 use crate::cluster::{self, Connection, Scope, Use, Watched};
 use crate::outcome::Outcome;
@@ -16,25 +16,28 @@ use crate::output::{self, say};
 use crate::{explain, instant};
 
 mod arrived;
+mod rolled;
 
-/// Wait until a gate is open, or closed; or until a commit has reached an environment branch
+/// Wait until a gate is open, or closed; until a commit has reached an environment branch; or until a rollout
+/// has succeeded
 ///
 /// Decides as `check` does, each time that an object or the time may have changed the answer. Prints
 /// why it waits, each time that the reason changes. For promotionstrategy/NAME, it waits until the
-/// environment has the dry commit, as the status of the strategy says.
+/// environment has the dry commit, as the status of the strategy says. For rollout/NAME, it waits until the
+/// rollout has succeeded or failed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit codes: 0 the gate is in that state, or the commit is there; 1 the timeout has passed; 2 the answer is unknown."
+    after_help = "Exit codes: 0 the gate is in that state, the commit is there, or the rollout has succeeded; 1 the timeout has passed, or the rollout has failed; 2 the answer is unknown."
 )]
 pub(crate) struct Wait {
-    /// The gate, or a promotion strategy as promotionstrategy/NAME
+    /// The gate, a promotion strategy as promotionstrategy/NAME, or a rollout as rollout/NAME
     #[arg(value_name = "NAME")]
     name: String,
 
     /// The state of the gate to wait for; for a promotion strategy ENVIRONMENT=COMMIT, such as
-    /// env/prod=c0ffee1a2b3c
-    #[arg(long = "for", value_name = "STATE", value_parser = goal, default_value = "open")]
-    wanted: Goal,
+    /// env/prod=c0ffee1a2b3c [default: open]
+    #[arg(long = "for", value_name = "STATE", value_parser = goal)]
+    wanted: Option<Goal>,
 
     #[command(flatten)]
     about: About,
@@ -55,20 +58,26 @@ impl Wait {
     pub(super) async fn run(&self, globals: &Globals) -> Result<Outcome> {
         let timeout = instant::parse_duration(&self.timeout).context("--timeout")?;
         let timeout = Duration::try_from(timeout).context("--timeout")?;
-        match (strategy_of(&self.name), &self.wanted) {
+        if let Some(name) = rollout_of(&self.name) {
+            if self.wanted.is_some() {
+                bail!("--for: leave it out; a rollout is waited for until it has succeeded")
+            }
+            let connection = cluster::connect(globals, Use::Watches).await?;
+            let over = rolled::until_over(&connection, name);
+            return self
+                .within(timeout, over, || format!("{name} has not succeeded"))
+                .await;
+        }
+        let open = Goal::State(Setting::Open);
+        match (
+            strategy_of(&self.name),
+            self.wanted.as_ref().unwrap_or(&open),
+        ) {
             (Some((name, None)), Goal::There(environment, dry)) => {
                 let connection = cluster::connect(globals, Use::Watches).await?;
                 let there = arrived::until_there(&connection, &name, (environment, dry));
-                match tokio::time::timeout(timeout, there).await {
-                    Ok(reached) => reached,
-                    Err(_) => {
-                        say!(
-                            "{dry} has not reached {environment} within {}",
-                            self.timeout
-                        )?;
-                        Ok(Outcome::No)
-                    }
-                }
+                let not = || format!("{dry} has not reached {environment}");
+                self.within(timeout, there, not).await
             }
             (Some(_), _) => bail!(
                 "for a promotion strategy, write promotionstrategy/NAME --for ENVIRONMENT=COMMIT, such as \
@@ -84,14 +93,24 @@ impl Wait {
                 let connection = cluster::connect(globals, Use::Watches).await?;
                 let wanted = *wanted;
                 let until = self.until_wanted(&connection, &name, wanted);
-                match tokio::time::timeout(timeout, until).await {
-                    Ok(reached) => reached,
-                    Err(_) => {
-                        let (wanted, timeout) = (State::from(wanted), &self.timeout);
-                        say!("{name} has not become {wanted} within {timeout}")?;
-                        Ok(Outcome::No)
-                    }
-                }
+                let not = || format!("{name} has not become {}", State::from(wanted));
+                self.within(timeout, until, not).await
+            }
+        }
+    }
+
+    /// What is waited for, or what has not happened in time.
+    async fn within(
+        &self,
+        timeout: Duration,
+        awaited: impl Future<Output = Result<Outcome>>,
+        not: impl FnOnce() -> String,
+    ) -> Result<Outcome> {
+        match tokio::time::timeout(timeout, awaited).await {
+            Ok(reached) => reached,
+            Err(_) => {
+                say!("{} within {}", not(), self.timeout)?;
+                Ok(Outcome::No)
             }
         }
     }

@@ -5,11 +5,13 @@ use clap::Args;
 use kube::api::ListParams;
 use serde_json::{Value, json};
 use sluice_core::Now;
+use sluice_core::delivery::rollout::view;
 use sluice_core::offline::simulate::{Decision, Key};
-use sluice_crds::{Gatekeeper, PromotionStrategy};
+use sluice_crds::{Gatekeeper, PromotionStrategy, Rollout};
 
 use crate::arguments::{
-    About, Asker, Globals, consumer, gate_names, promotion_name, source_name, strategies,
+    About, Asker, Globals, consumer, gate_names, promotion_name, rollout_of, source_name,
+    strategies,
 };
 use crate::cluster::{self, Connection, Scope, Seen, Use};
 use crate::explain;
@@ -19,6 +21,7 @@ use crate::output::{self, Data, warn};
 use crate::view::{Decided, Source, Strategy, checked};
 
 mod of_pipeline;
+mod of_rollout;
 mod of_source;
 mod of_strategy;
 
@@ -34,13 +37,15 @@ use of_strategy::Shown;
 /// pipeline/podinfo, it shows the environments, and what each gate says about the promotion that is next;
 /// for pipeline/podinfo/prod, about a promotion to that environment. For a promotion strategy, such as
 /// promotionstrategy/shop, and for environments that are named behind it, it shows everything that each
-/// waits for, its checks, and how it came to what it has, as the status of the strategy says. If time alone changes the
-/// verdict of a gatekeeper, the answer says when. With --output, the answer is a list with one entry
-/// for each name.
+/// waits for, its checks, and how it came to what it has, as the status of the strategy says. For a rollout,
+/// such as rollout/web, it shows the workloads and the batches, and what each gate says about the batch that is
+/// next. If time alone changes the verdict of a gatekeeper, the answer says when. With --output, the answer is
+/// a list with one entry for each name.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
     /// Gates by name, gated sources as gatedsource/NAME, pipelines as pipeline/NAME[/ENVIRONMENT], promotion
-    /// strategies as promotionstrategy/NAME [ENVIRONMENT], or other consumers as KIND/NAME
+    /// strategies as promotionstrategy/NAME [ENVIRONMENT], rollouts as rollout/NAME, or other consumers as
+    /// KIND/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
 
@@ -63,6 +68,8 @@ impl Why {
             (others.into_iter()).partition(|name| source_name(name).is_some());
         let (pipelines, others): (Vec<_>, Vec<_>) =
             (others.into_iter()).partition(|name| promotion_name(name).is_some());
+        let (rollouts, others): (Vec<_>, Vec<_>) =
+            (others.into_iter()).partition(|name| rollout_of(name).is_some());
         let (consumers, gates): (Vec<_>, Vec<_>) =
             (others.into_iter()).partition(|name| consumer(name).is_ok());
         let gates = gate_names(gates)?;
@@ -95,6 +102,9 @@ impl Why {
         for (name, environments) in &strategies {
             self.strategy(&connection, name, environments, &mut all)
                 .await?;
+        }
+        for name in rollouts.iter().filter_map(|name| rollout_of(name)) {
+            self.rollout(&connection, name, &mut all).await?;
         }
         for name in consumers {
             self.consumer(&connection, name, &mut all).await?;
@@ -167,6 +177,26 @@ impl Why {
         let around = cluster::list::<Gatekeeper>(&connection.here(), ListParams::default()).await;
         let zone = Zone::of_gatekeepers(&around.unwrap_or_default());
         output::text(shown.text(&zone))
+    }
+
+    /// A rollout, with what the gates say of the batch that is next.
+    async fn rollout(
+        &self,
+        connection: &Connection,
+        name: &str,
+        all: &mut Vec<Value>,
+    ) -> Result<()> {
+        let object: Rollout = cluster::existing(connection, name).await?;
+        let shown = view(&object, &cluster::workloads(connection, &object).await);
+        let (seen, now) = self.load(connection, &Scope::Rolling(&object)).await?;
+        let revision = self.about.revision.as_ref();
+        let told = of_rollout::Told::new(&seen, (&object, shown), revision, now);
+        match self.output {
+            None => output::text(told.text(&seen.zone(now.at)))?,
+            Some(_) => all.push(told.data()),
+        }
+        seen.notes.iter().for_each(warn);
+        Ok(())
     }
 
     /// The decision about somebody who asks, and each gate that was asked for it.

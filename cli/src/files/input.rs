@@ -7,6 +7,8 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use sluice_core::Refusal;
 use sluice_core::delivery::pipeline::kind_of;
+use sluice_core::delivery::rollout::given::Name;
+use sluice_core::delivery::rollout::wanted;
 use sluice_core::offline::lint::{self, Object, Remark, Subject};
 use sluice_core::offline::simulate::{Key, Origin, World};
 use sluice_crds::GROUP;
@@ -305,7 +307,7 @@ impl Input {
         self.places.insert(subject, (place.clone(), node.clone()));
     }
 
-    /// An object of a kind that is none of ours: perhaps an app that a pipeline promotes.
+    /// An object of a kind that is none of ours: perhaps an app that a pipeline promotes, or a workload.
     fn other(&mut self, node: &Node) {
         let (kind, version) = (node.text("kind"), node.text("apiVersion"));
         let kind = kind.unwrap_or_default().to_owned();
@@ -322,7 +324,8 @@ impl Input {
         self.world.apps.insert((group, kind, key), Arc::new(value));
     }
 
-    /// The kinds of objects that were skipped and that no pipeline promotes, with how many there are.
+    /// The kinds of objects that were skipped and that no pipeline promotes and no rollout scales, with how many
+    /// there are.
     fn skipped(&self) -> BTreeMap<String, usize> {
         let mut skipped = self.skipped.clone();
         let pipelines = self.world.pipelines.values().flatten();
@@ -336,6 +339,16 @@ impl Input {
                 kind_of(app) == Some((group, kind))
                     && key.name == app.name
                     && namespaces.contains(key.namespace.as_str())
+            };
+            read.extend(self.world.apps.keys().filter(is_read));
+        }
+        for (key, rollout) in &self.world.rollouts {
+            let names = wanted(rollout);
+            let is_read = |(group, kind, app): &&(String, String, Key)| {
+                let is_it = |it: &Name| {
+                    (it.kind.group(), it.kind.as_str(), &it.name) == (group, kind, &app.name)
+                };
+                app.namespace == key.namespace && names.iter().any(is_it)
             };
             read.extend(self.world.apps.keys().filter(is_read));
         }

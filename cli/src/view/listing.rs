@@ -12,7 +12,7 @@ use sluice_core::delivery::pipeline;
 use sluice_core::offline::simulate::Scene;
 use sluice_crds::{
     Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, RevertCommit,
-    Subject,
+    Rollout, Subject,
 };
 
 use super::rows::{self, Row};
@@ -80,6 +80,7 @@ impl Wanted {
             Kind::Pipeline => self.pipelines(connection).await,
             Kind::Strategy => self.strategies(connection).await,
             Kind::Revert => self.reverts(connection).await,
+            Kind::Rollout => self.rollouts(connection).await,
         }
     }
 
@@ -99,6 +100,7 @@ impl Wanted {
             Kind::Pipeline => watched.all::<Pipeline>(connection, area),
             Kind::Strategy => watched.all::<PromotionStrategy>(connection, area),
             Kind::Revert => watched.all::<RevertCommit>(connection, area),
+            Kind::Rollout => watched.all::<Rollout>(connection, area),
         }
     }
 
@@ -202,7 +204,7 @@ impl Wanted {
     async fn sources(&self, connection: &Connection) -> Result<Listing> {
         let mut found: Vec<GatedSource> = Vec::new();
         if self.names.is_empty() {
-            found = cluster::sources(connection, self.everywhere, self.page()).await?;
+            found = cluster::served(connection, self.everywhere, self.page()).await?;
         }
         for name in &self.names {
             found.push(cluster::existing(connection, name).await?);
@@ -288,6 +290,29 @@ impl Wanted {
             titles: &["STATE", "BRANCH", "BACK-TO", "FIXED-BY", "BY", "AGE"],
             rows: rows.collect::<Result<_>>()?,
             zone: Zone::utc(),
+            wake: None,
+        })
+    }
+
+    async fn rollouts(&self, connection: &Connection) -> Result<Listing> {
+        let api: Api<Rollout> = connection.api(connection.area(self.everywhere));
+        let found = self.found(&api).await?;
+        let now = connection.present().await.now.at;
+        // Nobody has to be able to know in which zone windows are written.
+        let zone = Zone::of_gatekeepers(&self.around(connection).await.unwrap_or_default());
+        let rows = found.iter().map(|it| rows::rollout(it, now, &zone));
+        Ok(Listing {
+            titles: &[
+                "STATE",
+                "REVISION",
+                "PROGRESS",
+                "READY",
+                "WAITS-FOR",
+                "UNTIL",
+                "AGE",
+            ],
+            rows: rows.collect::<Result<_>>()?,
+            zone,
             wake: None,
         })
     }

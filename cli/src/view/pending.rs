@@ -8,16 +8,20 @@ use serde::Serialize;
 use sluice_core::Now;
 use sluice_core::delivery::gated_source::KIND;
 use sluice_core::delivery::pipeline::{self, View};
-use sluice_core::delivery::promotion_strategy::KIND as STRATEGY;
+use sluice_core::delivery::promotion_strategy::{KIND as STRATEGY, REVERT};
+use sluice_core::delivery::rollout;
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::offline::simulate::Key;
 use sluice_core::revision::Revision;
 use sluice_core::verdict::Reason;
+use sluice_core::verdict::condition::find_true;
 use sluice_core::verdict::question::Question;
 use sluice_crds::approval::Vote;
 use sluice_crds::gatekeeper::Kind;
 use sluice_crds::pipeline::EnvironmentState;
-use sluice_crds::{Approval, Gate, GatedSource, PromotionStrategy, promotion_strategy};
+use sluice_crds::promotion_strategy::{EnvironmentState as BranchState, EnvironmentStatus, Wait};
+use sluice_crds::revert_commit::RevertPhase;
+use sluice_crds::{Approval, Gate, GatedSource, PromotionStrategy, RevertCommit, Rollout};
 
 use super::source::{blocked, held_back, turn, warnings};
 use crate::cluster::{Seen, Waiting};
@@ -137,21 +141,14 @@ pub(crate) fn promotions(view: &View) -> Vec<Row> {
 /// The environments in which what is proposed waits, as the status of a strategy has them. One that waits
 /// for another environment is left out: that one is listed, or is still looked at.
 pub(crate) fn environments(strategy: &PromotionStrategy) -> Vec<Row> {
-    const GATES: &str = "GateClosed";
     const OTHERS: &str = "WaitsForEnvironment";
     let Key { namespace, name } = Key::of(&strategy.metadata);
     let status = strategy.status.as_ref();
     let seen = status.map_or(&[][..], |it| &it.environments);
     let waiting = seen.iter().filter_map(|environment| {
-        use promotion_strategy::EnvironmentState;
-        let is_waiting = matches!(
-            environment.state,
-            EnvironmentState::Waiting | EnvironmentState::Held
-        );
+        let is_waiting = matches!(environment.state, BranchState::Waiting | BranchState::Held);
         let first = environment.waits.first()?;
         let proposed = environment.proposed.as_ref()?;
-        let decision = environment.last_decision.as_ref();
-        let decision = decision.filter(|it| first.reason == GATES && !it.allowed);
         (is_waiting && first.reason != OTHERS).then(|| Row {
             namespace: namespace.clone(),
             what: format!("{STRATEGY}/{name} ({})", environment.branch),
@@ -159,7 +156,7 @@ pub(crate) fn environments(strategy: &PromotionStrategy) -> Vec<Row> {
                 "{}@sha1:{}",
                 environment.branch, proposed.hydrated_sha
             )),
-            gates: decision.map(|it| it.decided_by.clone()).unwrap_or_default(),
+            gates: closed(environment, first),
             since: proposed.since.0,
             until: first.next.as_ref().map(|at| at.0),
             message: first.message.clone(),
@@ -167,6 +164,70 @@ pub(crate) fn environments(strategy: &PromotionStrategy) -> Vec<Row> {
         })
     });
     waiting.collect()
+}
+
+/// The gates that hold an environment back. None: it waits for something else.
+fn closed(environment: &EnvironmentStatus, first: &Wait) -> Vec<String> {
+    const GATES: &str = "GateClosed";
+    let decision = environment.last_decision.as_ref();
+    let decision = decision.filter(|it| first.reason == GATES && !it.allowed);
+    decision.map(|it| it.decided_by.clone()).unwrap_or_default()
+}
+
+/// A revert that is being carried out and waits, as the status of a strategy has it.
+pub(crate) fn reverting(revert: &RevertCommit, strategies: &[PromotionStrategy]) -> Option<Row> {
+    let Key { namespace, name } = Key::of(&revert.metadata);
+    let is_under_way = |environment: &&EnvironmentStatus| {
+        let mut due = environment.reverts.iter();
+        let due = due.find(|it| matches!(it.phase, RevertPhase::Pending | RevertPhase::Open));
+        environment.state == BranchState::Reverting && due.is_some_and(|it| it.name == name)
+    };
+    let own = strategies.iter();
+    let own = own.filter(|it| it.metadata.namespace == revert.metadata.namespace);
+    let seen = own.filter_map(|it| it.status.as_ref());
+    let mut environments = seen.flat_map(|it| &it.environments);
+    let environment = environments.find(is_under_way)?;
+    let first = environment.waits.first()?;
+    let decision = environment.last_decision.as_ref();
+    let asked = decision.filter(|it| it.subject.kind == REVERT);
+    let created = revert.metadata.creation_timestamp.as_ref()?;
+    Some(Row {
+        namespace,
+        what: format!("{REVERT}/{name} ({})", environment.branch),
+        revision: asked.and_then(|it| it.subject.revision.clone()),
+        gates: closed(environment, first),
+        since: created.0,
+        until: first.next.as_ref().map(|at| at.0),
+        message: first.message.clone(),
+        warnings: Vec::new(),
+    })
+}
+
+/// The batch with which a rollout waits for gates or people, as its status has it. None: it waits for neither.
+pub(crate) fn batch(object: &Rollout) -> Option<Row> {
+    let view = rollout::view(object, &BTreeMap::new());
+    let status = object.status.as_ref()?;
+    find_true(&status.conditions, rollout::BLOCKED)?;
+    let held = view.held.as_ref()?;
+    let next = view.next()?;
+    let decision = status.last_decision.as_ref();
+    let closed = decision.filter(|it| held.reason == rollout::CLOSED && !it.allowed);
+    Some(Row {
+        what: format!(
+            "{}/{} ({}/{})",
+            rollout::KIND,
+            view.name,
+            next.batch + 1,
+            view.batches.len()
+        ),
+        namespace: view.namespace.clone(),
+        revision: view.revision.clone(),
+        gates: closed.map(|it| it.decided_by.clone()).unwrap_or_default(),
+        since: held.since.0,
+        until: closed.and_then(|it| it.next.as_ref()).map(|at| at.0),
+        message: closed.map_or(&held.message, |it| &it.message).clone(),
+        warnings: Vec::new(),
+    })
 }
 
 /// The revisions that somebody has approved of, and that gates hold back all the same until more

@@ -1,11 +1,14 @@
 //! What `get` says of one object, a cell for each column.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Serialize;
 use serde_json::Value;
 use sluice_core::delivery::pipeline::View;
+use sluice_core::delivery::rollout;
 use sluice_core::gatekeeper::approval::Approvals;
 use sluice_core::offline::simulate::{Decision, Key};
 use sluice_core::revision;
@@ -14,7 +17,7 @@ use sluice_crds::approval::Vote;
 use sluice_crds::gate_policy::{LabelOperator, LabelRequirement, NamespaceSelector};
 use sluice_crds::{
     Approval, Gate, GatePolicy, GatedSource, Gatekeeper, Pipeline, PromotionStrategy, RevertCommit,
-    State,
+    Rollout, State,
 };
 
 use super::source::{blocked, turn};
@@ -183,6 +186,34 @@ pub(super) fn revert(object: &RevertCommit, now: Timestamp) -> Result<Row> {
         spec.by.clone(),
         age_of(&object.metadata, now),
         ready.map_or_else(|| spec.reason.clone(), |it| it.message.clone()),
+    ];
+    row(Key::of(&object.metadata), cells, None, object)
+}
+
+/// A rollout, as its status has it.
+pub(super) fn rollout(object: &Rollout, now: Timestamp, zone: &Zone) -> Result<Row> {
+    let view = rollout::view(object, &BTreeMap::new());
+    let held = view.held.as_ref();
+    let waits = held.map(|held| match &held.by {
+        Some(by) if held.reason == rollout::CLOSED => by.clone(),
+        Some(_) | None => held.reason.clone(),
+    });
+    let pods = view.ready.zip(view.size);
+    let until = view.until.as_ref().map(|at| at.0).filter(|at| *at > now);
+    let said = held.map(|it| it.message.clone());
+    let cells = vec![
+        view.state.map_or("Unknown", |it| it.as_str()).to_owned(),
+        view.revision
+            .as_deref()
+            .map(revision::short)
+            .unwrap_or_default(),
+        view.progress.unwrap_or_default(),
+        pods.map(|(ready, size)| format!("{ready}/{size}"))
+            .unwrap_or_default(),
+        waits.unwrap_or_default(),
+        until.map(|at| zone.wall(at)).unwrap_or_default(),
+        age_of(&object.metadata, now),
+        said.or(view.message).unwrap_or_default(),
     ];
     row(Key::of(&object.metadata), cells, None, object)
 }

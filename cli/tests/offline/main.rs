@@ -8,5 +8,6 @@ mod evidence;
 mod lint;
 mod patience;
 mod program;
+mod rollouts;
 mod simulate;
 mod surface;

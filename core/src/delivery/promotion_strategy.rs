@@ -68,6 +68,8 @@ pub use upkeep::join_message;
 
 /// The kind, as it is written in subjects and PullRequests.
 pub const KIND: &str = "PromotionStrategy";
+/// The kind that a strategy asks for, when it brings an environment back.
+pub const REVERT: &str = "RevertCommit";
 
 /// Who asks, what it wants to do, and for which revision.
 pub fn subject(
@@ -80,7 +82,7 @@ pub fn subject(
     Subject {
         kind: match what {
             // Policies name this kind by itself, so that a freeze does not block the way back.
-            What::Revert => "RevertCommit",
+            What::Revert => REVERT,
             What::Promote | What::Pass => KIND,
         }
         .to_owned(),

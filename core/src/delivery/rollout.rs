@@ -17,6 +17,7 @@
 //! | `kept` | what is kept of the objects that a look reads |
 //! | `ending`, `restore` | what is settled, brought back and released |
 //! | [`acts`], `conditions`, [`report`](report()) | the status, and what has to be done |
+//! | [`view`](view()) | a Rollout as it is shown |
 //!
 //! A look takes two steps. [`consider`] says whether gates are asked, for which batch, and by which revision, so
 //! that the answer can be recorded; [`report`](report()) says what the status has to be, what has to be done, and
@@ -53,18 +54,22 @@ pub mod step;
 #[cfg(test)]
 mod tests;
 mod transition;
+pub mod view;
 pub mod workload;
 
 pub use acts::{Act, What, Write};
 pub use calls::Calling;
 pub use conditions::BLOCKED;
 pub use conflict::{MANAGER, appliers};
-pub use considered::{Answer, Considered, Question, Told, consider};
+pub use considered::{Answer, Considered, Question, Told, asks, consider, subject};
 pub use given::{Given, former, needs_pods, wanted};
 pub use kept::{AUTOSCALER, kept};
 pub use plan::{Plan, check};
 pub use report::{Report, is_under_way, report, waits_for_gates};
 pub use transition::News;
+pub use view::{View, is_retry_due, view};
 
 /// The kind, as it is written in subjects.
 pub const KIND: &str = "Rollout";
+/// Why a run is held, in one word, while its gates are closed.
+pub const CLOSED: &str = "GatesClosed";

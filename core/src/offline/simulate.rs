@@ -2,7 +2,7 @@
 //!
 //! What comes in: a [`World`] of Gates, Gatekeepers and ConfigMaps, from files or from a cluster,
 //! and instants. What goes out: the [`Decision`] of a gate at an instant, and the [`Stretches`]
-//! that it stays open or closed for; and the [`Course`] of a Pipeline.
+//! that it stays open or closed for; the [`Course`] of a Pipeline; and how a Rollout goes out ([`Rolling`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,6 +19,7 @@ use sluice_crds::{
 };
 
 use crate::delivery::pipeline::{self, What};
+use crate::delivery::rollout;
 use crate::gate::policy::{Labels, Readable};
 use crate::gate::{self, Identity};
 use crate::gatekeeper::kind::{KindSpec, Text};
@@ -28,12 +29,14 @@ use crate::verdict::question::Question;
 
 mod course;
 mod given;
+mod rolling;
 mod scene;
 pub(crate) mod sources;
 mod stretch;
 mod together;
 
 pub use course::{Course, Step, course};
+pub use rolling::{BatchStep, Rolling, rolling};
 pub use scene::{Decision, Scene};
 pub use stretch::{Stretch, Stretches};
 pub use together::{Set, together};
@@ -223,6 +226,22 @@ pub fn gather_promotion(
         from: at,
     };
     gate::set::gather_among(&seen, own, &subject, &namespaces, at)
+}
+
+/// The gates that a batch of a Rollout has to pass, with all that they depend on.
+pub fn gather_batch(
+    world: &World,
+    asked: &rollout::Question,
+    identity: Identity,
+    question: Question<'_>,
+) -> gate::set::Gathered {
+    let at = question.now.at;
+    let seen = sources::Seen {
+        world,
+        identity,
+        from: at,
+    };
+    gate::set::gather_all(&seen, &asked.sets, &asked.subject, at)
 }
 
 /// The same gates with all that they depend on, to be asked more than once.

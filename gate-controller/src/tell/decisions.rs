@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use parking_lot::Mutex;
-use sluice_core::delivery::{gated_source, pipeline, rollout};
+use sluice_core::delivery::{CONSUMERS, gated_source, rollout};
 use sluice_core::time::span::later;
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::{Decision, Subject};
@@ -85,12 +85,12 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Whether to report to others what `subject` waits for because this asker says so. For gated sources
-    /// and pipelines only the controller may say it.
+    /// Whether to report to others what `subject` waits for because this asker says so. Of what the controller
+    /// asks gates for only it may say it.
     fn speaks_for(self, subject: &Subject) -> bool {
         match self {
             Asker::Controller => true,
-            Asker::Caller(_) => ![gated_source::KIND, pipeline::KIND].contains(&&*subject.kind),
+            Asker::Caller(_) => !CONSUMERS.contains(&&*subject.kind),
             Asker::Stranger => false,
         }
     }

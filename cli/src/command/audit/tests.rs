@@ -67,6 +67,27 @@ fn lost() -> Record {
     record(&json!({"type": "Lost", "records": 2, "message": "the disk is full"}))
 }
 
+/// Each batch of a rollout has a decision of its own.
+#[test]
+fn a_batch_is_told_with_its_step() {
+    let record = record(&json!({
+        "type": "Decision", "repeated": 0,
+        "decision": {
+            "allowed": true, "at": "2026-11-20T12:00:00Z", "require": "all", "checked": [],
+            "subject": {
+                "kind": "Rollout", "namespace": "shop", "name": "web", "action": "advance",
+                "step": "2/4", "revision": "6.8.0",
+            },
+            "decidedBy": ["shop/office-hours"], "message": "every gate is open",
+        },
+    }));
+    let line = anstream::adapter::strip_str(&told(&record)).to_string();
+    assert_eq!(
+        line,
+        "2026-11-20 12:00:00  decision    shop/Rollout/web  advance 2/4 of 6.8.0 allowed: every gate is open"
+    );
+}
+
 #[test]
 fn records_are_told_in_a_line_each() {
     let all = [

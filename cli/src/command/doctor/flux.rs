@@ -33,7 +33,7 @@ pub(super) async fn examine(connection: &Connection) -> Vec<Finding> {
     let all = FluxKind::ALL.into_iter();
     let missing: Vec<FluxKind> = all.filter(|kind| !served.contains(kind.plural())).collect();
     // That they cannot be read is said of the kinds.
-    let sources = cluster::sources(connection, true, ListParams::default()).await;
+    let sources = cluster::served::<GatedSource>(connection, true, ListParams::default()).await;
     let mut findings = kinds(&missing, &sources.unwrap_or_default());
     findings.extend(controllers(connection).await);
     findings
@@ -45,7 +45,7 @@ fn version(kind: FluxKind) -> String {
 
 /// Gated sources need it.
 async fn without(connection: &Connection) -> Finding {
-    match cluster::sources(connection, true, ListParams::default()).await {
+    match cluster::served::<GatedSource>(connection, true, ListParams::default()).await {
         Ok(sources) if !sources.is_empty() => Finding::failed(
             PART,
             format!(

@@ -122,3 +122,95 @@ fn environments_that_wait_are_listed_but_for_those_that_wait_for_others() {
             .starts_with("env/test@sha1:222")
     );
 }
+
+/// A revert asks gates in the name of its strategy. The one that is carried out is listed, and no other.
+#[test]
+fn a_revert_that_waits_is_listed_by_its_own_name() {
+    let strategy: PromotionStrategy = serde_json::from_value(serde_json::json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "PromotionStrategy",
+        "metadata": {"name": "shop", "namespace": "apps"},
+        "spec": {"repoRef": {"name": "shop"}, "environments": []},
+        "status": {"environments": [{
+            "branch": "env/prod", "state": "Reverting",
+            "waits": [{"reason": "GateClosed", "message": "closed", "next": "2026-11-23T09:00:00Z"}],
+            "reverts": [
+                {"name": "old", "phase": "Merged", "reason": "Merged", "message": "m"},
+                {"name": "first", "phase": "Open", "reason": "Open", "message": "m"},
+                {"name": "second", "phase": "Pending", "reason": "Pending", "message": "m"},
+            ],
+            "lastDecision": {
+                "allowed": false, "at": NOW, "require": "all", "checked": [], "message": "closed",
+                "decidedBy": ["apps/incidents"],
+                "subject": {
+                    "kind": "RevertCommit", "namespace": "apps", "action": "revert", "name": "shop",
+                    "revision": "env/prod@sha1:4444",
+                },
+            },
+        }]},
+    }))
+    .unwrap();
+    let strategies = [strategy];
+    let revert = |namespace: &str, name: &str| -> RevertCommit {
+        serde_json::from_value(serde_json::json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "RevertCommit",
+            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": NOW},
+            "spec": {
+                "repoRef": {"name": "shop"}, "activeBranch": "env/prod", "from": "1", "drySHA": "2",
+                "reason": "INC-4711", "by": "alice",
+            },
+        }))
+        .unwrap()
+    };
+    let row = reverting(&revert("apps", "first"), &strategies).unwrap();
+    assert_eq!(row.what, "RevertCommit/first (env/prod)");
+    assert_eq!(row.gates, ["apps/incidents"]);
+    assert_eq!(row.revision.as_deref(), Some("env/prod@sha1:4444"));
+    assert_eq!(row.since.to_string(), NOW);
+    for (namespace, name) in [("apps", "old"), ("apps", "second"), ("other", "first")] {
+        assert_eq!(reverting(&revert(namespace, name), &strategies), None);
+    }
+    // It is not listed a second time as what is proposed for the environment.
+    assert!(environments(&strategies[0]).is_empty());
+}
+
+#[test]
+fn a_batch_that_waits_for_gates_or_people_is_listed() {
+    let rollout = |reason: &str, blocked: &str| -> Rollout {
+        serde_json::from_value(serde_json::json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "web", "namespace": "shop", "generation": 1},
+            "spec": {
+                "targetRef": {"kind": "StatefulSet", "name": "db"}, "revision": "16.4",
+                "rolloutPlan": {"numBatches": 3},
+            },
+            "status": {
+                "observedGeneration": 1, "rollingState": "rollingInBatches", "currentBatch": 0,
+                "batchRollingState": "batchReady", "rolloutTargetSize": 6,
+                "batches": [{"goal": 2, "done": NOW}],
+                "held": {"reason": reason, "message": "batch 1 waits", "since": NOW},
+                "lastDecision": {
+                    "allowed": false, "at": NOW, "require": "all", "checked": [], "message": "closed",
+                    "decidedBy": ["shop/office-hours"], "next": "2026-11-23T09:00:00Z",
+                    "subject": {"kind": "Rollout", "namespace": "shop", "action": "advance"},
+                },
+                "conditions": [{
+                    "type": "Blocked", "status": blocked, "reason": reason, "message": "m",
+                    "lastTransitionTime": NOW,
+                }],
+            },
+        }))
+        .unwrap()
+    };
+    let row = batch(&rollout("GatesClosed", "True")).unwrap();
+    assert_eq!(row.what, "Rollout/web (2/3)");
+    assert_eq!(row.revision.as_deref(), Some("16.4"));
+    assert_eq!(
+        (row.gates.join(","), row.message.as_str()),
+        ("shop/office-hours".into(), "closed")
+    );
+    assert_eq!(row.until, Some("2026-11-23T09:00:00Z".parse().unwrap()));
+    let by_person = batch(&rollout("LastBatch", "True")).unwrap();
+    assert!(by_person.gates.is_empty() && by_person.until.is_none());
+    assert_eq!(by_person.message, "batch 1 waits");
+    assert_eq!(batch(&rollout("FieldOverwritten", "False")), None);
+}

@@ -4,7 +4,7 @@
 //! one, for the next. Of these answers the one counts that is given in the same look as the intent: a hook in
 //! between may take an hour.
 
-use sluice_crds::{Decision, GateSet, Subject};
+use sluice_crds::{Decision, GateSet, Rollout, Subject};
 
 use super::chain::Chain;
 use super::desk::Desk;
@@ -91,19 +91,39 @@ fn question(desk: &Desk<'_>, batch: usize) -> Option<Question> {
         Some(run) if !desk.is_modified(object.status.as_ref()?) => run.revision.clone(),
         Some(_) | None => identity::revision(object, target.as_ref().map(|(_, it)| it.object))?,
     };
-    let action = if batch == 0 { BEGINS } else { ADVANCES };
-    let own = desk.plan.gates.iter();
-    Some(Question {
+    Some(about(object, desk.plan, batch, Some(revision)))
+}
+
+/// What the gates are asked about a batch of a Rollout. None: its spec is refused.
+pub fn asks(object: &Rollout, batch: usize, revision: Option<String>) -> Option<Question> {
+    let plan = check(object).ok()?;
+    Some(about(object, &plan, batch, revision))
+}
+
+fn about(object: &Rollout, plan: &Plan, batch: usize, revision: Option<String>) -> Question {
+    let own = plan.gates.iter();
+    Question {
         batch,
-        subject: Subject {
-            kind: KIND.to_owned(),
-            namespace: object.metadata.namespace.clone().unwrap_or_default(),
-            name: object.metadata.name.clone(),
-            environment: None,
-            action: action.to_owned(),
-            step: Some(format!("{}/{}", batch + 1, desk.batches())),
-            revision: Some(revision),
-        },
-        sets: own.chain(&desk.plan.batch(batch).gates).cloned().collect(),
-    })
+        subject: subject(object, batch, plan.sizes.count(), revision),
+        sets: own.chain(&plan.batch(batch).gates).cloned().collect(),
+    }
+}
+
+/// Who asks about a batch, one of so many.
+pub fn subject(
+    object: &Rollout,
+    batch: usize,
+    batches: usize,
+    revision: Option<String>,
+) -> Subject {
+    let action = if batch == 0 { BEGINS } else { ADVANCES };
+    Subject {
+        kind: KIND.to_owned(),
+        namespace: object.metadata.namespace.clone().unwrap_or_default(),
+        name: object.metadata.name.clone(),
+        environment: None,
+        action: action.to_owned(),
+        step: Some(format!("{}/{batches}", batch + 1)),
+        revision,
+    }
 }

@@ -24,9 +24,6 @@ mod verifying;
 
 pub(super) use batches::is_started;
 
-/// The reason of a hold by gates.
-pub(super) const GATES_CLOSED: &str = "GatesClosed";
-
 /// What the gates of a batch say.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Gates<'d> {
@@ -262,7 +259,7 @@ fn closed(desk: &Desk<'_>, index: usize, gates: Gates<'_>, look: &mut Look) {
         Gates::Told(of, decision) if of == index && decision.allowed => return,
         Gates::Told(of, decision) if of == index => Why {
             by: decision.decided_by.first().cloned(),
-            reason: GATES_CLOSED,
+            reason: super::CLOSED,
             message: format!("batch {index} waits: {}", decision.message),
         },
         Gates::Told(..) | Gates::Unasked => Why::new(

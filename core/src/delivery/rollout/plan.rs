@@ -117,6 +117,14 @@ pub enum Expected {
 }
 
 impl Expected {
+    /// One of them.
+    pub fn first(&self) -> u16 {
+        match self {
+            Expected::Success => 200,
+            Expected::OneOf(all) => all.first().copied().unwrap_or(200),
+        }
+    }
+
     /// Whether the HTTP status is one of them.
     pub fn has(&self, status: u16) -> bool {
         match self {

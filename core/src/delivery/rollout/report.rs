@@ -15,7 +15,7 @@ use super::considered::{Answer, Considered, Told};
 use super::course::{count, pods};
 use super::desk::{Desk, counted};
 use super::given::Given;
-use super::look::{GATES_CLOSED, Gates, deadline};
+use super::look::{Gates, deadline};
 use super::refused;
 use super::signals::Signal;
 use super::state::State;
@@ -336,7 +336,7 @@ fn withheld(
 /// Whether the status says that the gates hold a batch back. None: they have not been asked.
 pub fn waits_for_gates(status: &RolloutStatus) -> Option<bool> {
     let held = status.held.as_ref();
-    let waits = held.is_some_and(|held| held.reason == GATES_CLOSED);
+    let waits = held.is_some_and(|held| held.reason == super::CLOSED);
     status.last_decision.is_some().then_some(waits)
 }
 

@@ -26,6 +26,7 @@ mod ends;
 mod in_place;
 mod lost;
 mod pairs;
+mod shown;
 mod waits;
 
 const MONDAY: &str = "2026-11-23T10:00:00Z";

@@ -122,7 +122,9 @@ impl Draft {
             State::Finalising => self.finalise(desk, look.beginning.take()),
             State::Failing | State::Abandoned | State::Deleting => self.end(desk, next, look),
             State::Succeeded | State::Failed => self.over(desk, next, look),
-            State::BatchVerifying | State::BatchFinalizing => {}
+            // What the metrics have said in the end stays beside the batch.
+            State::BatchFinalizing => self.status.metrics = look.metrics.take().unwrap_or_default(),
+            State::BatchVerifying => {}
         }
     }
 

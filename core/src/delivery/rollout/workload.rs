@@ -45,7 +45,15 @@ impl Kind {
         }
     }
 
-    /// The same, as paths and rights name it.
+    /// Its group alone.
+    pub fn group(self) -> &'static str {
+        match self {
+            Kind::Deployment | Kind::StatefulSet => "apps",
+            Kind::CloneSet => "apps.kruise.io",
+        }
+    }
+
+    /// The kind, as paths and rights name it.
     pub fn plural(self) -> &'static str {
         match self {
             Kind::Deployment => "deployments",

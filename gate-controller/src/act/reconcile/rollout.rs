@@ -116,6 +116,8 @@ async fn ask(context: &Context, given: &Given, question: &Question, takes_effect
     let revision = revision.and_then(|it| Revision::parse(it).ok());
     let asked = question::Question::new(given.now, revision.as_ref());
     let decision = gates.decide(subject.clone(), asked);
+    // By a no nothing is done.
+    let takes_effect = takes_effect && decision.allowed;
     let decision = consumer::record(context, &decision, takes_effect).await;
     Answer::Told(Box::new(Told { gates, decision }))
 }

@@ -288,11 +288,16 @@ fn judged(
             look.wait(format!("the metric {name} has to stay within its range"));
         }
     }
+    // A value from before the pods were there says nothing of them.
+    let counts = !matches!(verdict, Verdict::Blind | Verdict::Unmeasured);
+    let value = measured.filter(|_| counts);
+    let value = value.map(|it| it.value.to_string());
     // A value by itself is no news: it is another one after each measurement.
-    let same = before.filter(|it| it.within_since == since.map(time));
+    let same = before
+        .filter(|it| it.within_since == since.map(time) && it.value.is_some() == value.is_some());
     same.cloned().unwrap_or_else(|| MetricRecord {
         name: name.clone(),
-        value: measured.map(|it| it.value.to_string()),
+        value,
         within_since: since.map(time),
     })
 }

@@ -326,6 +326,31 @@ fn a_metric_outside_its_range_fails_by_the_deadline() {
     assert_eq!(play.present(), (5, 5));
 }
 
+/// What was measured before the pods were there is not said of them.
+#[test]
+fn a_value_from_before_the_batch_is_not_recorded() {
+    let metric = json!([{"name": "errors"}]);
+    let mut play = pair(&json!({"numBatches": 2, "canaryMetric": metric}));
+    let value = |play: &Play| -> Vec<Option<String>> {
+        let metrics = play.status().metrics;
+        metrics.into_iter().map(|it| it.value).collect()
+    };
+    measured(&mut play, Some(0.001));
+    play.pass(1);
+    play.run();
+    assert_eq!(play.state(), "batchVerifying 0");
+    assert_eq!(value(&play), [None]);
+    measured(&mut play, Some(0.5));
+    play.run();
+    assert_eq!(value(&play), [Some("0.5".to_owned())]);
+    // The value by which the batch was good stays until the next one begins.
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": 0}}));
+    measured(&mut play, Some(0.002));
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    assert_eq!(value(&play), [Some("0.002".to_owned())]);
+}
+
 #[test]
 fn pods_that_never_come_fail_by_the_deadline() {
     let mut play = pair(&json!({"numBatches": 2}));

@@ -54,10 +54,18 @@ async fn one_who_is_not_known_speaks_for_nobody() {
         desk.decisions.tell(decision, asker).await;
     };
     tell(&desk, Asker::Stranger, "Canary").await;
-    // A gated source asks for itself.
-    tell(&desk, Asker::Caller("alice"), "GatedSource").await;
+    // The controller asks for these itself.
+    for kind in [
+        "GatedSource",
+        "Pipeline",
+        "PromotionStrategy",
+        "RevertCommit",
+        "Rollout",
+    ] {
+        tell(&desk, Asker::Caller("alice"), kind).await;
+    }
     assert!(desk.events().is_empty() && desk.decisions.waiting().is_empty());
-    assert_eq!(desk.lines().await.len(), 2);
+    assert_eq!(desk.lines().await.len(), 6);
 
     tell(&desk, Asker::Caller("alice"), "Canary").await;
     assert_eq!(desk.events().len(), 1);
