@@ -23,10 +23,10 @@ use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::gitea::{Gitea, OWNER, gitea};
 use sluice_tests::hydrator::Hydrator;
+use sluice_tests::proxy::Proxy;
 use sluice_tests::{conformance, poll, status};
 
 use crate::pipelines::shop::state;
-use crate::proxy::Proxy;
 use crate::stage::Stage;
 pub use sluice_tests::DEADLINE;
 
