@@ -3,7 +3,6 @@
 //! What comes in: the reply. What goes out: an address, the certificate of the authority that
 //! vouches for it, and what was asked.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -14,13 +13,9 @@ use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, LOCATION};
 use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
-use tokio::net::{TcpListener, TcpStream};
+use sluice_tests::https::Https;
+use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 /// The server. Dropped, it listens no more.
 pub struct Server {
@@ -161,58 +156,4 @@ async fn say(State(said): State<Arc<Mutex<Said>>>, asked: Request) -> Response {
         Some(location) => (status, location, body).into_response(),
         None => (status, body).into_response(),
     }
-}
-
-/// Connections that speak TLS.
-pub struct Https {
-    tcp: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl Https {
-    /// On a free port. The text is the certificate of its authority, in PEM.
-    pub async fn listen() -> Result<(Self, String)> {
-        let tcp = TcpListener::bind("127.0.0.1:0").await?;
-        let (config, authority) = tls()?;
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        Ok((Self { tcp, acceptor }, authority))
-    }
-}
-
-impl Listener for Https {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, address) = Listener::accept(&mut self.tcp).await;
-            // Anyone who does not trust us turns away here.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, address);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.tcp.local_addr()
-    }
-}
-
-/// A certificate for loopback, under an authority of its own.
-fn tls() -> Result<(ServerConfig, String)> {
-    let mut authority = CertificateParams::new(Vec::new())?;
-    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let key = KeyPair::generate()?;
-    let pem = authority.self_signed(&key)?.pem();
-    let issuer = Issuer::new(authority, key);
-
-    let key = KeyPair::generate()?;
-    let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &issuer)?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let key = PrivateKeyDer::try_from(key.serialize_der()).map_err(anyhow::Error::msg)?;
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(vec![leaf.der().clone()], key)?;
-    Ok((config, pem))
 }

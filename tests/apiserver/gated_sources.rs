@@ -15,10 +15,10 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::SourceKind;
+use sluice_tests::proxy::{Proxy, refusal};
 use sluice_tests::rights::rule;
 use sluice_tests::{Options, alone, poll};
 
-use crate::proxy::{Proxy, refusal};
 use crate::stage::{DEADLINE, Stage};
 use scene::{GIT, Scene, commit, message};
 

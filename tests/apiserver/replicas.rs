@@ -8,9 +8,9 @@ use kube::Api;
 use serde_json::{Value, json};
 use sluice_crds::{Setting, State};
 use sluice_tests::controller::Process;
+use sluice_tests::proxy::{Proxy, refusal};
 use sluice_tests::{Writes, poll};
 
-use super::proxy::{Proxy, refusal};
 use super::stage::{DEADLINE, Stage, gate};
 use super::told;
 
@@ -28,20 +28,6 @@ const LEASE: SignedDuration = SignedDuration::from_secs(6);
 pub async fn replica(stage: &Stage, name: &str, flags: &[&str]) -> Result<Process> {
     let process = Process::start(stage.cluster().kubeconfig(), stage.namespace(), name, flags);
     process.await
-}
-
-/// Waits until the replica says that it leads, or that it does not any more.
-pub async fn leads(process: &Process, leads: bool) -> Result<()> {
-    let changed = |line: &Value| line["leads"] == leads;
-    process.logged("leadership to change", changed).await?;
-    Ok(())
-}
-
-/// Waits until the replica knows everything.
-pub async fn is_ready(process: &Process) -> Result<()> {
-    let ready = |line: &Value| line["message"] == "every cache has synced";
-    process.logged("the caches to sync", ready).await?;
-    Ok(())
 }
 
 /// Waits until the replica has heard of a gate, no matter which one decides it.
@@ -96,9 +82,9 @@ async fn holder(stage: &Stage) -> Result<Option<String>> {
 async fn another_replica_takes_over_when_the_leader_is_killed() -> Result<()> {
     let stage = Stage::new("replicas", "2026-11-20T12:00:00Z").await?;
     let one = replica(&stage, "one", &SHORT).await?;
-    leads(&one, true).await?;
+    one.leads(true).await?;
     let two = replica(&stage, "two", &SHORT).await?;
-    is_ready(&two).await?;
+    two.has_synced().await?;
     create(&stage, "first").await?;
     decides(&one, &["first"]).await?;
 
@@ -108,7 +94,7 @@ async fn another_replica_takes_over_when_the_leader_is_killed() -> Result<()> {
     let close = json!({"spec": {"default": "closed"}});
     let gates = stage.gates();
     gates.merge("first", &close).await?;
-    leads(&two, true).await?;
+    two.leads(true).await?;
     let acquired = lease(&stage).await?.acquire_time.context("not acquired")?;
     let waited = acquired.0.duration_since(renewed.0);
     ensure!(waited >= LEASE, "only {waited:?}");
@@ -129,9 +115,9 @@ async fn a_leader_that_slept_writes_nothing() -> Result<()> {
     let proxy = Proxy::start(stage.client()).await?;
     let kubeconfig = proxy.kubeconfig()?;
     let one = Process::start(&kubeconfig, stage.namespace(), "one", &SHORT).await?;
-    leads(&one, true).await?;
+    one.leads(true).await?;
     let two = replica(&stage, "two", &SHORT).await?;
-    is_ready(&two).await?;
+    two.has_synced().await?;
     stage.due_soon("due").await?;
     poll(DEADLINE, "the decision", async || {
         ensure!(!decided(&one)?.is_empty(), "none is told");
@@ -146,12 +132,12 @@ async fn a_leader_that_slept_writes_nothing() -> Result<()> {
     let away = refusal(StatusCode::INTERNAL_SERVER_ERROR, "InternalError");
     proxy.order(away, Method::GET, "watch=true", usize::MAX);
     proxy.cut();
-    leads(&two, true).await?;
+    two.leads(true).await?;
     stage.says("due", State::Open, "InsideWindow").await?;
     create(&stage, "meanwhile").await?;
 
     one.resume()?;
-    leads(&one, false).await?;
+    one.leads(false).await?;
     proxy.repair();
     knows(&one, "meanwhile").await?;
     assert_eq!((patches("due"), patches("meanwhile")), (before, 0));
@@ -175,12 +161,12 @@ async fn a_leader_that_ends_gives_the_lease_back() -> Result<()> {
         "--leader-election-retry-period=500ms",
     ];
     let one = replica(&stage, "one", &patient).await?;
-    leads(&one, true).await?;
+    one.leads(true).await?;
     let two = replica(&stage, "two", &patient).await?;
-    is_ready(&two).await?;
+    two.has_synced().await?;
     create(&stage, "first").await?;
     one.terminate().await?;
-    leads(&two, true).await?;
+    two.leads(true).await?;
     create(&stage, "second").await?;
     decides(&two, &["second"]).await?;
     two.terminate().await?;

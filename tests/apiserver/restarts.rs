@@ -12,10 +12,10 @@ use kube::api::{ListParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
 use sluice_crds::{Gate, GateSpec, Setting, State};
 use sluice_tests::controller::{InProcess, Process};
+use sluice_tests::proxy::{Fault, Proxy};
 use sluice_tests::{Writes, poll};
 
 use super::forces::force;
-use super::proxy::{Fault, Proxy};
 use super::stage::{DEADLINE, LAST, Stage, gate};
 use super::told;
 

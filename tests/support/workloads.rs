@@ -12,6 +12,7 @@ mod kruise;
 mod kwok;
 mod pods;
 mod scene;
+mod serving;
 mod workload;
 mod world;
 
@@ -26,6 +27,7 @@ use crate::tools;
 
 pub use pods::{Readiness, Replica};
 pub use scene::Workloads;
+pub use serving::{Extremes, Serving};
 pub use workload::{Counts, Kind, Workload};
 pub use world::{World, world};
 

@@ -7,17 +7,21 @@
 //! - (c) Nothing is intended while its gate is closed, or beyond the last batch that may go out.
 //! - (d) What a batch writes goes one way.
 //! - (e) No size is written without an accepted intent.
+//! - (f) In place no more pods have the new version than batches have let out.
+//!
+//! In place (a) is about the pods themselves, whoever has done what: one at a time is replaced.
 
 use std::collections::BTreeSet;
 use std::ops::Add;
 
 use serde_json::Value;
+use sluice_core::delivery::rollout::workload::Kind;
 use sluice_core::delivery::rollout::{What, Write};
 use sluice_crds::rollout::Size;
 use sluice_crds::{Rollout, RolloutStatus};
 
-use crate::cluster::Cluster;
-use crate::setup::{LARGEST, PODS, Setup, source, target};
+use crate::cluster::{Cluster, ModelPod};
+use crate::setup::{IN_PLACE, LARGEST, NEWEST, PODS, Setup, source, target};
 
 /// What the laws are held against.
 #[derive(Clone, Default)]
@@ -26,6 +30,8 @@ pub(crate) struct Ledger {
     intended: BTreeSet<(String, Option<i32>, Option<i32>)>,
     /// Whether the last accepted intent is that of a batch.
     of_batch: bool,
+    /// How many pods of the new version batches have let out in place.
+    out: u64,
     /// How many pods have failed by themselves.
     pub(crate) failed: u64,
     /// By how much others have changed sizes.
@@ -98,6 +104,11 @@ impl Ledger {
             return Ok(());
         };
         self.reached.batches += 1;
+        let partition = intent.sizes.first().and_then(|size| size.partition);
+        if let Some(partition) = partition {
+            let held = u64::try_from(partition).unwrap();
+            self.out = self.out.max(IN_PLACE.saturating_sub(held));
+        }
         let last = seen.spec.rollout_plan.last_batch_to_rollout;
         match (open, last.is_none_or(|last| batch <= last)) {
             (true, true) => Ok(()),
@@ -120,7 +131,7 @@ impl Ledger {
             number.map(|it| i32::try_from(it).unwrap())
         };
         let replicas = number("/replicas");
-        let partition = number("/updateStrategy/rollingUpdate/partition");
+        let partition = partition(write.name.kind, spec);
         let is_size = match write.what {
             What::Scale | What::Partition | What::Restore => true,
             What::Claim | What::Release => false,
@@ -132,10 +143,28 @@ impl Ledger {
         if is_size && self.of_batch {
             self.one_way(setup, before, after, write, partition)?;
         }
-        match setup.in_place {
+        match setup.is_in_place() {
             true if replicas.is_some() => Err(format!("{write:?} scales what is updated in place")),
             true => Ok(()),
             false => self.enough(setup, before, after, write),
+        }
+    }
+
+    /// The pods of the target, at any instant.
+    pub(crate) fn in_place(&self, pods: &[ModelPod]) -> Result<(), String> {
+        let count = |counts: &dyn Fn(&ModelPod) -> bool| {
+            pods.iter().filter(|pod| counts(pod)).count() as u64
+        };
+        let available = count(&|pod| pod.available);
+        let least = IN_PLACE.saturating_sub(1 + self.failed + self.foreign);
+        if available < least {
+            return Err(format!("(a) {available} of {least} pods are available"));
+        }
+        let new = count(&|pod| pod.image == NEWEST);
+        // Pods that somebody adds may be of either version.
+        match new > self.out + self.foreign {
+            true => Err(format!("(f) {new} pods are new, of {} at most", self.out)),
+            false => Ok(()),
         }
     }
 
@@ -153,11 +182,8 @@ impl Ledger {
             true => is < was,
             false => is > was,
         };
-        let pointer = "/spec/updateStrategy/rollingUpdate/partition";
-        let held = before.workloads[of]
-            .pointer(pointer)
-            .and_then(Value::as_i64);
-        let rises = partition.is_some_and(|it| i64::from(it) > held.unwrap_or(0));
+        let held = crate::laws::partition(of.kind, &before.workloads[of]["spec"]);
+        let rises = partition.is_some_and(|it| it > held.unwrap_or(0));
         if goes_back || rises {
             return Err(format!("(d) {write:?} goes back from {was} or {held:?}"));
         }
@@ -167,7 +193,7 @@ impl Ledger {
             // Of a greater total a batch is greater, too.
             false => LARGEST + self.foreign,
         };
-        if !setup.in_place && all > PODS + more + self.foreign {
+        if !setup.is_in_place() && all > PODS + more + self.foreign {
             return Err(format!("(b) {write:?} makes {all} pods"));
         }
         Ok(())
@@ -195,5 +221,19 @@ impl Ledger {
             true => Err(format!("(a) {write:?} leaves {available} of {least} pods")),
             false => Ok(()),
         }
+    }
+}
+
+/// The partition that a spec has: the pods that stay old.
+fn partition(kind: Kind, spec: &Value) -> Option<i32> {
+    let written = match kind {
+        Kind::Deployment => None,
+        Kind::StatefulSet => spec.pointer("/updateStrategy/rollingUpdate/partition"),
+        Kind::CloneSet => spec.pointer("/updateStrategy/partition"),
+    };
+    match written? {
+        // Of all pods, however many there are.
+        Value::String(_) => Some(i32::MAX),
+        number => number.as_i64().map(|it| it.try_into().unwrap()),
     }
 }

@@ -13,12 +13,10 @@
 )]
 
 use std::cell::Cell;
-use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use proptest::test_runner::{
-    Config, RngSeed, TestCaseError, TestError, TestRunner, contextualize_config,
-};
+use rstest::rstest;
+use sluice_core::delivery::rollout::workload::Kind;
 // The cluster of the unit tests finds them here.
 use sluice_core::{delivery, time};
 
@@ -26,6 +24,8 @@ use sluice_core::{delivery, time};
 #[allow(dead_code, reason = "the unit tests use the rest")]
 mod cluster;
 mod events;
+#[path = "../history/mod.rs"]
+mod history;
 mod laws;
 mod setup;
 mod world;
@@ -35,20 +35,17 @@ use laws::Reached;
 use setup::Setup;
 use world::{Discipline, World};
 
-/// Which histories are played, unless PROPTEST_RNG_SEED says another number.
-const SEED: u64 = 1;
 /// How many steps a history has at most.
 const STEPS: usize = 60;
-/// How many histories are played, unless PROPTEST_CASES says another number.
-const CASES: u32 = 128;
-/// How many are played at most until one shows that a law is broken. A few dozen are enough as a rule.
-const TRIES: u32 = 20 * CASES;
-/// How long a history is made shorter, in milliseconds.
-const SHRINKING: u32 = 60_000;
-
 fn setups() -> impl Strategy<Value = Setup> {
-    any::<[bool; 5]>().prop_map(|[in_place, decreases, hooks, reverts, takes_back]| Setup {
-        in_place,
+    let kind = prop_oneof![
+        2 => Just(Kind::Deployment),
+        1 => Just(Kind::StatefulSet),
+        1 => Just(Kind::CloneSet),
+    ];
+    let rest = any::<[bool; 4]>();
+    (kind, rest).prop_map(|(kind, [decreases, hooks, reverts, takes_back])| Setup {
+        kind,
         decreases,
         hooks,
         reverts,
@@ -60,69 +57,65 @@ fn histories() -> impl Strategy<Value = (Setup, Vec<Event>)> {
     (setups(), prop::collection::vec(any_event(), 1..STEPS))
 }
 
-fn play(setup: Setup, events: &[Event], discipline: Discipline) -> Result<World, TestCaseError> {
+fn play(setup: Setup, events: &[Event], discipline: Discipline) -> Result<World, String> {
     let mut world = World::new(setup, discipline);
     for event in events {
-        world.step(*event).map_err(TestCaseError::fail)?;
+        world.step(*event)?;
     }
     Ok(world)
-}
-
-fn runner(cases: u32, max_shrink_time: u32) -> TestRunner {
-    TestRunner::new(contextualize_config(Config {
-        cases,
-        max_shrink_time,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(SEED),
-        ..Config::default()
-    }))
 }
 
 #[test]
 fn whatever_happens_the_laws_hold_and_every_rollout_ends() {
     let all = Cell::new(Reached::default());
-    let outcome = runner(CASES, SHRINKING).run(&histories(), |(setup, events)| {
+    history::hold(&histories(), |setup, events| {
         let mut world = play(setup, &events, Discipline::StatusFirst)?;
-        world.ends().map_err(TestCaseError::fail)?;
+        world.ends()?;
         all.set(all.get() + world.reached());
         Ok(())
     });
-    match outcome {
-        // They are about something.
-        Ok(()) => {
-            let Reached {
-                batches,
-                succeeded,
-                failed,
-                gone,
-                held,
-            } = all.get();
-            let reached = [batches, succeeded, failed, gone, held];
-            assert!(reached.iter().all(|it| *it > 0), "{:?}", all.get());
-        }
-        Err(TestError::Fail(why, (setup, events))) => {
-            let mut lines = format!("{setup:?}\n");
-            for event in events {
-                writeln!(lines, "{event:?}").unwrap();
-            }
-            panic!("{why}\nafter this history:\n{lines}");
-        }
-        Err(aborted) => panic!("{aborted}"),
-    }
+    // They are about something.
+    let Reached {
+        batches,
+        succeeded,
+        failed,
+        gone,
+        held,
+    } = all.get();
+    let reached = [batches, succeeded, failed, gone, held];
+    assert!(reached.iter().all(|it| *it > 0), "{:?}", all.get());
 }
 
 /// The test of the test: a controller that acts before the status is accepted is found out.
 #[test]
 fn without_discipline_a_law_is_broken() {
     let law = "without an accepted intent";
-    let outcome = runner(TRIES, 1).run(&histories(), |(setup, events)| {
-        match play(setup, &events, Discipline::ActsFirst) {
-            Err(TestCaseError::Fail(why)) if why.message().contains(law) => {
-                Err(TestCaseError::Fail(why))
-            }
-            Ok(_) | Err(_) => Ok(()),
-        }
+    let is_broken = history::breaks(&histories(), law, |setup, events| {
+        play(setup, &events, Discipline::ActsFirst).map(drop)
     });
-    let is_broken = matches!(outcome, Err(TestError::Fail(..)));
     assert!(is_broken, "no history shows that sizes wait for an intent");
+}
+
+/// The test of the laws about pods that are replaced in place.
+#[rstest]
+fn what_is_wrong_in_place_is_found_out(
+    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
+    #[values("(a)", "(f)")] law: &str,
+) {
+    let setup = Setup {
+        kind,
+        decreases: false,
+        hooks: false,
+        reverts: false,
+        takes_back: false,
+    };
+    let mut world = World::new(setup, Discipline::StatusFirst);
+    world.judge().unwrap();
+    let pods = world.api.pods.get_mut(&setup::target(setup)).unwrap();
+    match law {
+        "(a)" => pods.truncate(2),
+        _ => pods[3].image = setup::NEWEST.to_owned(),
+    }
+    let why = world.judge().unwrap_err();
+    assert!(why.starts_with(law), "{why}");
 }

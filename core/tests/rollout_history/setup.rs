@@ -18,15 +18,29 @@ use crate::cluster::name;
 /// What a history is about.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setup {
-    pub(crate) in_place: bool,
+    /// Of the target. A Deployment has a source.
+    pub(crate) kind: Kind,
     pub(crate) decreases: bool,
     pub(crate) hooks: bool,
     pub(crate) reverts: bool,
     pub(crate) takes_back: bool,
 }
 
-/// How many pods there are.
+impl Setup {
+    pub(crate) fn is_in_place(self) -> bool {
+        match self.kind {
+            Kind::Deployment => false,
+            Kind::StatefulSet | Kind::CloneSet => true,
+        }
+    }
+}
+
+/// How many pods there are of a pair.
 pub(crate) const PODS: u64 = 10;
+/// How many there are in place.
+pub(crate) const IN_PLACE: u64 = 4;
+/// The image of the new version in place.
+pub(crate) const NEWEST: &str = "db:2";
 /// The most pods of a batch.
 pub(crate) const LARGEST: u64 = 5;
 
@@ -56,10 +70,8 @@ pub(crate) static GATES: LazyLock<[Gathered; 2]> = LazyLock::new(|| {
 });
 
 pub(crate) fn target(setup: Setup) -> Name {
-    match setup.in_place {
-        true => name(Kind::StatefulSet, "db"),
-        false => name(Kind::Deployment, "web-v2"),
-    }
+    let called = if setup.is_in_place() { "db" } else { "web-v2" };
+    name(setup.kind, called)
 }
 
 pub(crate) fn source() -> Name {
@@ -77,7 +89,7 @@ pub(crate) fn rollout(setup: Setup) -> Rollout {
             "canaryMetric": [{"name": "errors"}],
         },
     });
-    if !setup.in_place {
+    if !setup.is_in_place() {
         spec["sourceRef"] = json!([{"kind": "Deployment", "name": "web-v1"}]);
         let strategy = match setup.decreases {
             true => "DecreaseFirst",

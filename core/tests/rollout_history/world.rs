@@ -16,7 +16,7 @@ use sluice_crds::gatekeeper::Range;
 use crate::cluster::{Cluster, image_of};
 use crate::events::{Event, Fault, Value};
 use crate::laws::Ledger;
-use crate::setup::{GATES, PODS, Setup, rollout, source, target};
+use crate::setup::{GATES, IN_PLACE, NEWEST, PODS, Setup, rollout, source, target};
 
 /// In which order a leader writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,27 +50,32 @@ pub(crate) struct World {
     count: usize,
 }
 
+/// A workload whose new template waits.
+fn armed(api: &mut Cluster, setup: Setup, strategy: &serde_json::Value) {
+    let target = target(setup);
+    let strategy = json!({ "updateStrategy": strategy });
+    api.add(setup.kind, &target.name, IN_PLACE, "db:1", &strategy);
+    let image = json!([{"name": "c", "image": NEWEST}]);
+    api.foreign(&target, "/spec/template/spec/containers", image, "git");
+    api.settle();
+}
+
 impl World {
     pub(crate) fn new(setup: Setup, discipline: Discipline) -> Self {
         let mut api = Cluster::new(rollout(setup));
-        match setup.in_place {
-            true => {
-                let armed =
-                    json!({"updateStrategy": {"rollingUpdate": {"partition": 2_147_483_647}}});
-                api.add(Kind::StatefulSet, "db", 4, "db:1", &armed);
-                let image = json!([{"name": "c", "image": "db:2"}]);
-                api.foreign(
-                    &target(setup),
-                    "/spec/template/spec/containers",
-                    image,
-                    "git",
-                );
-                api.settle();
-            }
-            false => {
+        match setup.kind {
+            Kind::Deployment => {
                 api.add(Kind::Deployment, "web-v1", PODS, "web:1", &json!({}));
                 api.add(Kind::Deployment, "web-v2", 0, "web:2", &json!({}));
             }
+            Kind::StatefulSet => {
+                armed(
+                    &mut api,
+                    setup,
+                    &json!({"rollingUpdate": {"partition": 2_147_483_647}}),
+                );
+            }
+            Kind::CloneSet => armed(&mut api, setup, &json!({"partition": "100%"})),
         }
         let leader = Leader {
             cache: api.clone(),
@@ -98,7 +103,7 @@ impl World {
             Event::Work(leader, often) => return self.work(leader, often.into()),
             Event::Look(leader, fault) => return self.look(leader, fault).map(drop),
             Event::Read(leader) => self.read(leader),
-            Event::Tick(often) => (0..often).for_each(|_| self.api.tick()),
+            Event::Tick(often) => return (0..often).try_for_each(|_| self.tick()),
             Event::Crash(leader) => {
                 self.leaders[leader].arrived.clear();
                 self.read(leader);
@@ -115,9 +120,11 @@ impl World {
             Event::Hook(code) => self.hook = code,
             Event::Break(breaks) => {
                 let image = image_of(&self.api.workloads[&target(setup)]);
-                let new = if setup.in_place { "db:2" } else { "web:2" };
+                let new = if setup.is_in_place() { NEWEST } else { "web:2" };
                 if breaks && image == new {
-                    self.ledger.failed += self.api.available(&target(setup)) as u64;
+                    let pods = self.api.pods[&target(setup)].iter();
+                    let break_now = pods.filter(|pod| pod.available && pod.image == image);
+                    self.ledger.failed += break_now.count() as u64;
                     self.api.broken.insert(image);
                 } else {
                     self.api.broken.clear();
@@ -162,7 +169,7 @@ impl World {
     }
 
     fn foreign(&mut self, place: usize, size: u8) {
-        let of = match (self.setup.in_place, place) {
+        let of = match (self.setup.is_in_place(), place) {
             (true, _) | (false, 0) => target(self.setup),
             (false, _) => source(),
         };
@@ -191,11 +198,26 @@ impl World {
         }
     }
 
+    /// The controllers of workloads work.
+    fn tick(&mut self) -> Result<(), String> {
+        self.api.tick();
+        self.judge()
+    }
+
+    /// Whether the pods are as they have to be.
+    pub(crate) fn judge(&self) -> Result<(), String> {
+        match self.setup.is_in_place() {
+            true => self.ledger.in_place(&self.api.pods[&target(self.setup)]),
+            // Of a pair each write is judged.
+            false => Ok(()),
+        }
+    }
+
     fn work(&mut self, leader: usize, often: usize) -> Result<(), String> {
         for _ in 0..often {
             self.read(leader);
             self.look(leader, Fault::No)?;
-            self.api.tick();
+            self.tick()?;
             self.now += SignedDuration::from_secs(1);
         }
         Ok(())
@@ -301,6 +323,7 @@ impl World {
         if let Act::Write(write) = act {
             self.ledger.writes(self.setup, &before, &self.api, write)?;
         }
+        self.judge()?;
         Ok(true)
     }
 

@@ -9,6 +9,7 @@ use futures::TryStreamExt;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
     SelfSubjectRulesReview, SelfSubjectRulesReviewSpec, SubjectRulesReviewStatus,
@@ -98,7 +99,11 @@ async fn the_controller_may_write_status_and_complete_a_force() -> Result<()> {
     create_gate_and_gatekeeper(&cluster.client().await?, namespace.name()).await?;
     let client = cluster.client_for(CONTROLLER).await?;
     let gates: Api<Gate> = Api::namespaced(client.clone(), namespace.name());
-    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client, namespace.name());
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), namespace.name());
+    // What a Rollout writes, its account writes.
+    let deployments: Api<Deployment> = Api::namespaced(client, namespace.name());
+    let scaled = deployments.merge("any", json!({"spec": {"replicas": 0}}));
+    forbidden("patch a Deployment", scaled.await);
     let apply = PatchParams::apply("gate-controller").force();
 
     let status = json!({"status": {"state": "Closed", "reason": "Default", "message": "closed"}});

@@ -7,10 +7,10 @@ use kube::api::ObjectMeta;
 use serde_json::json;
 use sluice_crds::{GateStatus, State};
 use sluice_tests::controller::InProcess;
+use sluice_tests::proxy::{Fault, Proxy};
 use sluice_tests::{Writes, poll};
 
 use super::{annotation, force};
-use crate::proxy::{Fault, Proxy};
 use crate::stage::{DEADLINE, OFFICE_HOURS, Stage, at};
 
 /// The request that completes the annotations of a force.

@@ -7,9 +7,9 @@ use serde_json::json;
 use sluice_crds::State;
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
+use sluice_tests::proxy::{Fault, Proxy, refusal};
 
 use super::scene::{Scene, commit};
-use crate::proxy::{Fault, Proxy, refusal};
 use crate::stage::DEADLINE;
 
 /// Where children are made, and where the status is written.

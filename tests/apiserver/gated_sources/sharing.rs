@@ -7,7 +7,7 @@ use sluice_crds::flux::FluxObject;
 use sluice_tests::poll;
 
 use super::scene::{GIT, Scene, commit};
-use crate::replicas::{SHORT, is_ready, leads, replica};
+use crate::replicas::{SHORT, replica};
 use crate::stage::DEADLINE;
 
 /// By which Flux and we share the work.
@@ -69,17 +69,17 @@ async fn another_replica_goes_on_where_the_leader_was_killed() -> Result<()> {
     let scene = Scene::open("gated-replicas").await?;
     scene.gated(json!({})).await?;
     let one = replica(&scene.stage, "one", &SHORT).await?;
-    leads(&one, true).await?;
+    one.leads(true).await?;
     scene.serves(&commit('a')).await?;
     scene.gate("closed").await?;
     scene.upstream("main", &commit('b')).await?;
     let held = scene.until("Blocked", "True", "GatesClosed").await?;
     let pending = held.status.context("no status")?.pending;
     let two = replica(&scene.stage, "two", &SHORT).await?;
-    is_ready(&two).await?;
+    two.has_synced().await?;
 
     one.kill().await?;
-    leads(&two, true).await?;
+    two.leads(true).await?;
     // It has looked at all there is when it has answered for something new.
     scene.stage.apply(LATER).await?;
     poll(DEADLINE, "the new leader to work", async || {

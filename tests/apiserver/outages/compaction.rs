@@ -5,10 +5,10 @@ use axum::http::Method;
 use futures::TryStreamExt;
 use kube::api::{ListParams, WatchEvent, WatchParams};
 use sluice_crds::{Setting, State};
+use sluice_tests::proxy::{Fault, Proxy};
 use sluice_tests::{ControlPlane, Options, Writes, alone, poll};
 
 use super::knows;
-use crate::proxy::{Fault, Proxy};
 use crate::stage::{DEADLINE, Stage, gate};
 
 /// An API server that keeps no history of its own, on an etcd that keeps a second of it.

@@ -9,10 +9,10 @@ use rstest::rstest;
 use serde_json::json;
 use sluice_crds::{Setting, State};
 use sluice_tests::controller::InProcess;
+use sluice_tests::proxy::{Fault, Proxy, refusal};
 use sluice_tests::{Writes, poll};
 
 use super::knows;
-use crate::proxy::{Fault, Proxy, refusal};
 use crate::stage::{DEADLINE, OFFICE_HOURS, Stage, gate};
 
 /// A controller at the end of a bad line, and a gate that it has written.

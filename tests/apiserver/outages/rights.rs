@@ -5,9 +5,9 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sluice_crds::State;
 use sluice_tests::controller::Process;
+use sluice_tests::proxy::{Proxy, refusal};
 use sluice_tests::rights::rule;
 
-use crate::proxy::{Proxy, refusal};
 use crate::stage::{OFFICE_HOURS, Stage};
 
 #[tokio::test]

@@ -15,14 +15,14 @@ use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{Pipeline, PipelineStatus};
 use sluice_tests::flux::Inbox;
 use sluice_tests::gitea::{BRANCH, gitea};
+use sluice_tests::keeper::{Keeper, Next, Point, after, before};
+use sluice_tests::proxy::Proxy;
 use sluice_tests::{DEADLINE, poll};
 
 use super::reports::Told;
 use super::shop::{Shop, state};
 use super::{PROD, admitted, put, says};
 use crate::clusters::scene::Scene;
-use crate::keeper::{Keeper, Next, Point, after, before};
-use crate::proxy::Proxy;
 
 /// The steps of a promotion by a pull request that the controller merges.
 const STEPS: [&str; 8] = [

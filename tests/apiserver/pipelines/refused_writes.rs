@@ -13,11 +13,11 @@ use sluice_crds::PipelineStatus;
 use sluice_crds::pipeline::{EnvironmentState, EnvironmentStatus};
 use sluice_tests::controller::{self, InProcess};
 use sluice_tests::flux::Inbox;
+use sluice_tests::proxy::{Fault, Proxy, refusal};
 
 use super::shop::Shop;
 use super::{put, says};
 use crate::clusters::scene::Scene;
-use crate::proxy::{Fault, Proxy, refusal};
 
 /// The status in which a promotion is decided and not done.
 const BEGINS: (&str, &str) = ("/pipelines/web/status", r#""Attempting""#);

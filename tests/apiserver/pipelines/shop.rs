@@ -14,11 +14,11 @@ use sluice_crds::{Gate, Pipeline, PipelineStatus, PullRequest};
 use sluice_tests::clock::AheadClock;
 use sluice_tests::controller::{self, InProcess, Process};
 use sluice_tests::gitea::{BRANCH, Gitea, OWNER, gitea};
+use sluice_tests::proxy::Proxy;
 use sluice_tests::{Applier, DEADLINE, conformance, poll, shared, status};
 
 use super::told::events_on;
 use crate::clusters::scene::Scene;
-use crate::proxy::Proxy;
 
 /// After this the forge is asked again: once a minute.
 const ROUND: Duration = Duration::from_secs(61);

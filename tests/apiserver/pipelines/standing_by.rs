@@ -12,7 +12,6 @@ use sluice_tests::{DEADLINE, shared, status};
 
 use super::{admitted, put, says};
 use crate::clusters::scene::Scene;
-use crate::replicas::{is_ready, leads};
 
 /// A leader that is not given up by itself, however slow the machine is.
 const ELECTED: [&str; 4] = [
@@ -37,7 +36,7 @@ async fn replica(scene: &Scene, name: &str, flags: &[&str]) -> Result<Process> {
     let flags = [&["--egress-allow=127.0.0.0/8"], flags].concat();
     let kubeconfig = shared().await?.kubeconfig();
     let process = Process::start(kubeconfig, scene.namespace(), name, &flags).await?;
-    is_ready(&process).await?;
+    process.has_synced().await?;
     Ok(process)
 }
 
@@ -53,7 +52,7 @@ async fn a_replica_that_waits_watches_no_other_cluster_until_it_takes_over() -> 
     scene.put_kubeconfig(line.server(), &token).await?;
 
     let leader = replica(&scene, "one", &ELECTED).await?;
-    leads(&leader, true).await?;
+    leader.leads(true).await?;
     let standby = replica(&scene, "two", &ELECTED).await?;
     let shard = ["--watch-label-selector=sharding.fluxcd.io/key=other"];
     let _of_another_shard = replica(&scene, "three", &shard).await?;
@@ -69,7 +68,7 @@ async fn a_replica_that_waits_watches_no_other_cluster_until_it_takes_over() -> 
     line.hold();
     leader.terminate().await?;
     line.cut();
-    leads(&standby, true).await?;
+    standby.leads(true).await?;
     scene.has_watches(0).await?;
     scene.runs_at(&remote, scene.apps(), 2, "1.1.0").await?;
     let is_away = |status: &PipelineStatus| status.clusters.iter().any(|it| !it.reachable);

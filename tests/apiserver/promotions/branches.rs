@@ -20,8 +20,8 @@ use sluice_tests::controller::{self, InProcess};
 use sluice_tests::gitea::{Gitea, OWNER, gitea};
 use sluice_tests::hydrator::Hydrator;
 use sluice_tests::poll;
+use sluice_tests::proxy::Proxy;
 
-use crate::proxy::Proxy;
 use crate::stage::Stage;
 pub use sluice_tests::DEADLINE;
 

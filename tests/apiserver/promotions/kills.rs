@@ -10,11 +10,11 @@ use rstest::rstest;
 use serde_json::json;
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentState};
 use sluice_tests::gitea::gitea;
+use sluice_tests::keeper::{Keeper, Next, Point, after, before};
+use sluice_tests::proxy::Proxy;
 
 use super::branches::Branches;
 use super::is_at;
-use crate::keeper::{Keeper, Next, Point, after, before};
-use crate::proxy::Proxy;
 
 const DEV: &str = "env/dev";
 /// The statuses of the strategy and of its PullRequests.

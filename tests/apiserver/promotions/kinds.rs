@@ -5,11 +5,11 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::json;
 use sluice_crds::GateStatus;
+use sluice_tests::proxy::Proxy;
 use sluice_tests::status;
 
 use super::branches::{Branches, DEADLINE};
 use super::{is_at, waits_for};
-use crate::proxy::Proxy;
 
 const OTHERS: [&str; 5] = [
     "Gate",

@@ -8,10 +8,10 @@ use rstest::rstest;
 use serde_json::json;
 use sluice_crds::promotion_strategy::Arrival;
 use sluice_tests::poll;
+use sluice_tests::proxy::{Proxy, refusal};
 
 use super::branches::{Branches, DEADLINE, NAME};
 use super::{is_at, waits_for};
-use crate::proxy::{Proxy, refusal};
 
 /// The statuses of a promotion, in their order: of what, and what each is the first to say.
 const STATUSES: [(&str, &str); 5] = [

@@ -13,9 +13,9 @@ use kube::api::ListParams;
 use serde_json::json;
 use sluice_crds::PromotionStrategy;
 use sluice_tests::gitea::{OWNER, gitea};
+use sluice_tests::proxy::Proxy;
 use sluice_tests::{DEADLINE, Writes, poll};
 
-use crate::proxy::Proxy;
 use crate::stage::Stage;
 
 const NAME: &str = "many";

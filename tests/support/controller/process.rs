@@ -227,6 +227,28 @@ impl Process {
         .await
     }
 
+    /// Waits until the controller says that it leads, or that it does not any more.
+    ///
+    /// # Errors
+    ///
+    /// If it does not say so in time.
+    pub async fn leads(&self, leads: bool) -> Result<()> {
+        let changed = |line: &Value| line["leads"] == leads;
+        self.logged("leadership to change", changed).await?;
+        Ok(())
+    }
+
+    /// Waits until the controller knows everything.
+    ///
+    /// # Errors
+    ///
+    /// If it does not say so in time.
+    pub async fn has_synced(&self) -> Result<()> {
+        let synced = |line: &Value| line["message"] == "every cache has synced";
+        self.logged("the caches to sync", synced).await?;
+        Ok(())
+    }
+
     /// Where it serves `what`: `metrics` or `health`.
     ///
     /// # Errors

@@ -102,7 +102,7 @@ impl Replica {
     }
 }
 
-fn is_ready(status: &PodStatus) -> bool {
+pub(super) fn is_ready(status: &PodStatus) -> bool {
     let conditions = status.conditions.iter().flatten();
     let mut ready = conditions.filter(|condition| condition.type_ == "Ready");
     ready.any(|ready| ready.status == "True")

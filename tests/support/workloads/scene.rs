@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::workload::{Kind, Workload};
-use super::{Readiness, pods};
+use super::{Readiness, Serving, pods};
 use crate::poll::{DEADLINE, poll};
 use crate::writes::Writes;
 
@@ -74,6 +74,15 @@ impl Workloads {
     #[must_use]
     pub fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Watches how many pods there are, and how many of them are ready, from now on.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be listed.
+    pub async fn serving(&self) -> Result<Serving> {
+        Serving::start(self.pods()).await
     }
 
     /// Lets a pod that is there become ready or break.

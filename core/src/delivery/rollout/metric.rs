@@ -29,7 +29,7 @@ pub struct Measured {
 pub enum Verdict {
     /// There is no value that counts.
     Blind,
-    /// It was last measured before the pods were there.
+    /// It was last measured before the pods were there, or before the row began.
     Unmeasured,
     /// It is outside the range.
     Outside,
@@ -52,16 +52,16 @@ pub fn judge(
     let Some(Measured { value, at }) = measured.filter(|it| !it.value.is_nan()) else {
         return (Verdict::Blind, None);
     };
-    if at < began {
-        return (Verdict::Unmeasured, None);
+    // A row that began before the pods were there is none of theirs.
+    let since = since.filter(|since| *since >= began);
+    // What a replica that has just become leader knows may be older than the row.
+    if at < since.unwrap_or(began) {
+        return (Verdict::Unmeasured, since);
     }
     if !is_within(metric.range.unwrap_or(own), value) {
         return (Verdict::Outside, None);
     }
-    // A row that began before the pods were there is none of theirs.
-    let since = since
-        .filter(|since| (began..=at).contains(since))
-        .unwrap_or(at);
+    let since = since.unwrap_or(at);
     let long_enough = metric.interval.unwrap_or(SignedDuration::ZERO);
     match at.duration_since(since) >= long_enough {
         true => (Verdict::Good, Some(since)),
@@ -115,6 +115,20 @@ mod tests {
     fn one_measurement(#[case] seen: Option<Measured>, #[case] expected: Verdict) {
         let (verdict, _) = judge(&metric(None, None), OWN, seen, at(0), None);
         assert_eq!(verdict, expected);
+    }
+
+    /// Another replica leads, which knows only an older value: nothing of the row is lost, and nothing is won.
+    #[rstest]
+    #[case::before_the_pods(measured(0.01, -1))]
+    #[case::within(measured(0.01, 2))]
+    #[case::outside(measured(0.5, 2))]
+    fn a_value_from_before_the_row_changes_nothing_of_it(#[case] seen: Option<Measured>) {
+        let since = Some(at(3));
+        let row = metric(Some(5), None);
+        let old = judge(&row, OWN, seen, at(0), since);
+        assert_eq!(old, (Verdict::Unmeasured, since));
+        let next = judge(&row, OWN, measured(0.01, 8), at(0), old.1);
+        assert_eq!(next, (Verdict::Good, since));
     }
 
     #[test]

@@ -7,9 +7,9 @@ use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
 use sluice_tests::Applier;
+use sluice_tests::proxy::Proxy;
 
 use super::{SECRET, Scene};
-use crate::proxy::Proxy;
 
 impl Scene {
     /// A client of the second server that has no credentials.

@@ -4,7 +4,7 @@
 //! ordered: an answer of one's own, an answer that breaks off, a request that waits, a standstill.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use axum::Router;
@@ -16,13 +16,14 @@ use axum::response::{IntoResponse, Response};
 use axum::serve::Listener;
 use futures::stream;
 use kube::{Client, Config};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use sluice_tests::{DEADLINE, poll};
 use tempfile::TempPath;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use super::answers::Https;
+use crate::https::Https;
+use crate::poll::{DEADLINE, poll};
 use flow::{Flow, broken};
 
 mod flow;
@@ -32,9 +33,17 @@ const LONGEST: usize = 1 << 20;
 
 /// What belongs to a request and goes on with it. The client of the line has credentials where the
 /// request has none.
-const HEADERS: [&str; 4] = ["accept", "authorization", "content-type", "git-protocol"];
+const HEADERS: [&str; 6] = [
+    "accept",
+    "authorization",
+    "content-type",
+    "git-protocol",
+    "idempotency-key",
+    "impersonate-user",
+];
 
 /// What the API server says when it refuses.
+#[must_use]
 pub fn refusal(code: StatusCode, reason: &str) -> Fault {
     let body = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -69,6 +78,22 @@ struct Order {
     fault: Fault,
 }
 
+/// A request that came in.
+struct Seen {
+    method: Method,
+    /// With its query.
+    path: String,
+    body: String,
+    /// What the server has answered.
+    answer: Option<StatusCode>,
+}
+
+impl Seen {
+    fn is(&self, method: &Method, part: &str, body: &str) -> bool {
+        self.method == *method && self.path.contains(part) && self.body.contains(body)
+    }
+}
+
 /// A line to a server.
 pub struct Proxy {
     url: String,
@@ -80,8 +105,8 @@ pub struct Proxy {
 struct Line {
     client: Client,
     orders: Mutex<Vec<Order>>,
-    /// Everything that came in: method and path with query.
-    seen: Mutex<Vec<(Method, String)>>,
+    /// Everything that came in, in this order.
+    seen: Mutex<Vec<Seen>>,
     flow: Arc<Flow>,
     /// How many requests may still be let go.
     let_go: watch::Sender<u32>,
@@ -89,16 +114,28 @@ struct Line {
 
 impl Proxy {
     /// Starts one. Anyone who uses it acts as `client` does.
+    ///
+    /// # Errors
+    ///
+    /// If there is no free port.
     pub async fn start(client: Client) -> Result<Self> {
         Self::plain(client, Arc::default()).await
     }
 
     /// Starts another one that stands still and is cut together with this one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no free port.
     pub async fn beside(&self, client: Client) -> Result<Self> {
         Self::plain(client, Arc::clone(&self.line.flow)).await
     }
 
     /// The same, for programs that speak TLS alone.
+    ///
+    /// # Errors
+    ///
+    /// If there is no free port.
     pub async fn beside_over_tls(&self, client: Client) -> Result<Self> {
         let (listener, authority) = Https::listen().await?;
         let url = format!("https://{}", listener.local_addr()?);
@@ -143,26 +180,40 @@ impl Proxy {
     }
 
     /// The address of its other end, without a path.
+    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// The certificate of its authority in PEM, where it speaks TLS.
+    #[must_use]
     pub fn authority(&self) -> &str {
         &self.authority
     }
 
     /// A client at the other end of the line, as the program has it.
+    ///
+    /// # Errors
+    ///
+    /// If its address is none.
     pub fn client(&self) -> Result<Client> {
         Ok(gate_controller::cluster::connect::client(self.config()?)?)
     }
 
     /// How to reach the other end of the line.
+    ///
+    /// # Errors
+    ///
+    /// If its address is none.
     pub fn config(&self) -> Result<Config> {
         Ok(Config::new(self.url.parse()?))
     }
 
     /// A kubeconfig with which programs use the line. It is deleted on drop.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
     pub fn kubeconfig(&self) -> Result<TempPath> {
         let named = |what: &str, value: Value| json!([{"name": "line", what: value}]);
         let kubeconfig = json!({
@@ -192,7 +243,7 @@ impl Proxy {
         (part, body): (&str, &str),
         times: usize,
     ) {
-        self.line.orders.lock().unwrap().push(Order {
+        self.line.orders.lock().push(Order {
             method,
             part: part.to_owned(),
             body: body.to_owned(),
@@ -202,12 +253,17 @@ impl Proxy {
     }
 
     /// How many requests are still to come for which faults are ordered.
+    #[must_use]
     pub fn outstanding(&self) -> usize {
-        let orders = self.line.orders.lock().unwrap();
+        let orders = self.line.orders.lock();
         orders.iter().map(|order| order.left).sum()
     }
 
     /// Waits until every request has come for which a fault is ordered.
+    ///
+    /// # Errors
+    ///
+    /// If they do not come in time.
     pub async fn came(&self) -> Result<()> {
         poll(DEADLINE, "the requests with faults", async || {
             let outstanding = self.outstanding();
@@ -219,10 +275,14 @@ impl Proxy {
 
     /// Withdraws all orders.
     pub fn repair(&self) {
-        self.line.orders.lock().unwrap().clear();
+        self.line.orders.lock().clear();
     }
 
     /// Waits until nothing goes through any more.
+    ///
+    /// # Errors
+    ///
+    /// If the request does not come in time.
     pub async fn stands_still(&self) -> Result<()> {
         poll(DEADLINE, "the standstill", async || {
             ensure!(self.line.flow.is_still(), "the request has not come");
@@ -243,11 +303,25 @@ impl Proxy {
     }
 
     /// How many requests came in with this method whose path or query has `part` in it.
+    #[must_use]
     pub fn count(&self, method: &Method, part: &str) -> usize {
-        let seen = self.line.seen.lock().unwrap();
-        seen.iter()
-            .filter(|(seen, path)| seen == method && path.contains(part))
-            .count()
+        let seen = self.line.seen.lock();
+        seen.iter().filter(|it| it.is(method, part, "")).count()
+    }
+
+    /// What the server has answered to those of them that also have `body` in their body.
+    #[must_use]
+    pub fn answers(&self, method: &Method, part: &str, body: &str) -> Vec<StatusCode> {
+        let seen = self.line.seen.lock();
+        let meant = seen.iter().filter(|it| it.is(method, part, body));
+        meant.filter_map(|it| it.answer).collect()
+    }
+
+    /// How many of them it has carried out.
+    #[must_use]
+    pub fn carried_out(&self, method: &Method, part: &str, body: &str) -> usize {
+        let answers = self.answers(method, part, body).into_iter();
+        answers.filter(StatusCode::is_success).count()
     }
 }
 
@@ -258,10 +332,27 @@ impl Drop for Proxy {
 }
 
 impl Line {
+    /// Notes a request. Returns its place among all.
+    fn note(&self, method: &Method, path: &str, body: &str) -> usize {
+        let mut seen = self.seen.lock();
+        seen.push(Seen {
+            method: method.clone(),
+            path: path.to_owned(),
+            body: body.to_owned(),
+            answer: None,
+        });
+        seen.len() - 1
+    }
+
+    fn is_answered(&self, place: usize, answer: StatusCode) {
+        if let Some(seen) = self.seen.lock().get_mut(place) {
+            seen.answer = Some(answer);
+        }
+    }
+
     /// What is done to a request, and the place of the order for it.
-    fn fault(&self, method: &Method, path: &str, body: &[u8]) -> Option<(usize, Fault)> {
-        let body = String::from_utf8_lossy(body);
-        let mut orders = self.orders.lock().unwrap();
+    fn fault(&self, method: &Method, path: &str, body: &str) -> Option<(usize, Fault)> {
+        let mut orders = self.orders.lock();
         let is_for = |order: &Order| {
             order.left > 0
                 && order.method == *method
@@ -276,7 +367,7 @@ impl Line {
 
     /// The request was not one of those that an order is for.
     fn is_not_meant(&self, place: usize) {
-        if let Some(order) = self.orders.lock().unwrap().get_mut(place) {
+        if let Some(order) = self.orders.lock().get_mut(place) {
             order.left += 1;
         }
     }
@@ -313,12 +404,10 @@ async fn pass(State(line): State<Arc<Line>>, request: Request) -> Response {
 async fn forward(line: &Line, request: Request) -> Result<Response> {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().context("no path")?.to_string();
-    line.seen
-        .lock()
-        .unwrap()
-        .push((parts.method.clone(), path.clone()));
     let body = to_bytes(body, LONGEST).await?.to_vec();
-    let fault = line.fault(&parts.method, &path, &body);
+    let text = String::from_utf8_lossy(&body);
+    let place = line.note(&parts.method, &path, &text);
+    let fault = line.fault(&parts.method, &path, &text);
     match &fault {
         Some((_, Fault::Answer(status, body))) => {
             let json = [("content-type", "application/json")];
@@ -331,6 +420,7 @@ async fn forward(line: &Line, request: Request) -> Result<Response> {
     line.flow.pass().await?;
     let until_cut = line.flow.until_cut();
     let (answer, body) = line.send(&parts, &path, body).await?.into_parts();
+    line.is_answered(place, answer.status);
     // It has been carried out when all of the answer is here.
     let body = match fault {
         Some((_, Fault::BreakOff)) => {
