@@ -103,10 +103,11 @@ impl Scene {
             for act in report.report.acts {
                 match act {
                     Act::Write(write) => {
-                        merge(self.workloads.get_mut(&write.name).unwrap(), &write.patch)
+                        let workload = self.workloads.get_mut(&write.name).unwrap();
+                        merge(workload, &write.patch);
                     }
                     Act::Finalize(true) => {
-                        object.metadata.finalizers = Some(vec![marks::FINALIZER.to_owned()])
+                        object.metadata.finalizers = Some(vec![marks::FINALIZER.to_owned()]);
                     }
                     Act::Finalize(false) => object.metadata.finalizers = None,
                     Act::DeletePod(_) | Act::Call(_) => {}

@@ -5,7 +5,7 @@ use axum::http::{Method, StatusCode};
 use jiff::SignedDuration;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::Api;
-use serde_json::{Value, json};
+use serde_json::json;
 use sluice_crds::{Setting, State};
 use sluice_tests::controller::Process;
 use sluice_tests::proxy::{Proxy, refusal};

@@ -99,11 +99,7 @@ async fn the_controller_may_write_status_and_complete_a_force() -> Result<()> {
     create_gate_and_gatekeeper(&cluster.client().await?, namespace.name()).await?;
     let client = cluster.client_for(CONTROLLER).await?;
     let gates: Api<Gate> = Api::namespaced(client.clone(), namespace.name());
-    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), namespace.name());
-    // What a Rollout writes, its account writes.
-    let deployments: Api<Deployment> = Api::namespaced(client, namespace.name());
-    let scaled = deployments.merge("any", json!({"spec": {"replicas": 0}}));
-    forbidden("patch a Deployment", scaled.await);
+    let gatekeepers: Api<Gatekeeper> = Api::namespaced(client, namespace.name());
     let apply = PatchParams::apply("gate-controller").force();
 
     let status = json!({"status": {"state": "Closed", "reason": "Default", "message": "closed"}});
@@ -336,6 +332,10 @@ async fn what_the_controller_must_not_do_is_forbidden() -> Result<()> {
     let gatekeepers: Api<Gatekeeper> = Api::namespaced(client.clone(), namespace.name());
     let open = json!({"spec": {"manual": {"state": "closed"}}});
     forbidden("throw a switch", gatekeepers.merge("switch", open).await);
+    // What a Rollout writes, its account writes.
+    let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace.name());
+    let none = json!({"spec": {"replicas": 0}});
+    forbidden("scale a Deployment", deployments.merge("any", none).await);
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     let lax = json!({"spec": {"failurePolicy": "Ignore"}});
     forbidden(

