@@ -278,7 +278,7 @@ async fn a_failed_run_is_tried_again_by_those_who_may() -> Result<()> {
 }
 
 #[tokio::test]
-async fn whoever_waits_is_told_how_a_rollout_ends() -> Result<()> {
+async fn a_person_who_waits_is_told_how_a_rollout_ends() -> Result<()> {
     let stage = web("cli-rollouts-wait").await?;
     let up = ["wait", "rollout/web", "--timeout", "300ms"];
     says(
