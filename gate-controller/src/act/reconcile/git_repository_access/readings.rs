@@ -124,10 +124,11 @@ impl Readings {
         let (at, of) = (Located::by(object), work(&key));
         let line = at.credential();
         let (turn, claim) = (turn(is_awaited), Arc::<Claim>::default());
+        let queued = Arc::clone(&claim);
         match is_awaited {
-            true => drop(self.queued.lock().remove(&key)),
-            false => drop(self.queued.lock().insert(key.clone(), Arc::clone(&claim))),
-        }
+            true => self.queued.lock().remove(&key),
+            false => self.queued.lock().insert(key.clone(), queued),
+        };
         let run = move |_: Term| async move {
             claim.send();
             let (until, asked) = (Instant::now() + BEGINS, Some(clock.now()));
