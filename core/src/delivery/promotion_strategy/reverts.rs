@@ -34,6 +34,10 @@ const HELD: &str = "Sluice-Held: ";
 /// How many are told of.
 const MOST: usize = 8;
 
+/// What is said of a merge that the branch does not have, or not any more.
+const UNSEEN: &str = "the pull request that brings it back is merged, and the branch was not seen to have that yet; if \
+                      somebody has taken it away, delete the RevertCommit, and create another one";
+
 /// Where a RevertCommit leads.
 #[derive(Clone, Debug)]
 enum Destination {
@@ -392,9 +396,7 @@ pub(super) fn waits(pull: &Pull<'_>) -> Option<Wait> {
             return Some(wait("PullRequestFailed", message));
         }
         Standing::Throttled(why, until) => return Some(rules::throttled(why, until.clone())),
-        Standing::Merged => {
-            "the pull request that brings it back is merged, and the branch was not seen to have that yet"
-        }
+        Standing::Merged => UNSEEN,
         Standing::None | Standing::Coming | Standing::Behind => {
             "the pull request that brings it back is being opened"
         }

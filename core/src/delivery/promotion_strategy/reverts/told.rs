@@ -4,7 +4,7 @@ use sluice_crds::promotion_strategy::{Held, RevertStatus};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::revert_commit::RevertPhase;
 
-use super::{Candidate, Current, Destination, MOST, short};
+use super::{Candidate, Current, Destination, MOST, UNSEEN, short};
 use crate::delivery::promotion_strategy::pulls::{Pull, Standing};
 use crate::delivery::promotion_strategy::{Given, words};
 use crate::text::words::clean;
@@ -99,16 +99,25 @@ impl Candidate<'_> {
             Standing::Throttled(why, _) => {
                 said(RevertPhase::Pending, "ForgeThrottled", why.clone())
             }
-            _ if is_open => said(
-                RevertPhase::Open,
-                "Open",
-                "its pull request is open".to_owned(),
-            ),
-            _ => said(
+            Standing::Merged => said(
                 RevertPhase::Pending,
-                "Opening",
-                "its pull request is being opened".to_owned(),
+                "PullRequestPending",
+                UNSEEN.to_owned(),
             ),
+            Standing::None | Standing::Coming | Standing::Behind | Standing::Open => {
+                match is_open {
+                    true => said(
+                        RevertPhase::Open,
+                        "Open",
+                        "its pull request is open".to_owned(),
+                    ),
+                    false => said(
+                        RevertPhase::Pending,
+                        "Opening",
+                        "its pull request is being opened".to_owned(),
+                    ),
+                }
+            }
         };
         RevertStatus {
             pull_request: record.map(|it| it.name.clone()),

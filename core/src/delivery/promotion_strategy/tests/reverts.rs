@@ -116,6 +116,30 @@ fn the_one_that_is_carried_out_is_told_however_many_there_are() {
 }
 
 #[test]
+fn a_revert_that_somebody_has_taken_away_says_what_to_do() {
+    let (mut play, first, _) = broken(&json!({}));
+    let bad = play.repository.head("env/prod");
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    play.settle();
+    assert_eq!(play.at("env/prod"), Some(first.as_str()));
+    play.repository.set("env/prod", &bad);
+    play.settle();
+    let told = &play.environment("env/prod").reverts[0];
+    assert_eq!(told.reason, "PullRequestPending");
+    assert!(
+        told.message.ends_with("create another one"),
+        "{}",
+        told.message
+    );
+    // Another one has a branch of its own.
+    let again = revert(&play, "again", &first);
+    play.reverts = vec![again];
+    play.settle();
+    assert_eq!(play.at("env/prod"), Some(first.as_str()));
+}
+
+#[test]
 fn deleting_it_lifts_what_is_held() {
     let (mut play, first, second) = broken(&json!({}));
     let one = revert(&play, "back", &first);
