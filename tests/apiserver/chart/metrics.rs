@@ -324,7 +324,7 @@ async fn rollout(stage: &Stage) -> Result<()> {
         let held = held.context("it is not held")?;
         let says = held.message.contains("has no kind CloneSet.apps.kruise.io");
         ensure!(held.reason == "NotReadable" && says, "{held:?}");
-        Ok(())
+        Ok::<_, anyhow::Error>(())
     })
     .await
 }
