@@ -101,7 +101,7 @@ pub(crate) fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Wipe),
         1 => Just(Event::Retry),
         1 => Just(Event::Another),
-        1 => prop::bool::weighted(0.3).prop_map(|yes| if yes { Event::Delete } else { Event::Raise }),
+        1 => Just(Event::Delete),
         3 => (0..400_u16).prop_map(Event::Pass),
     ]
 }

@@ -81,6 +81,12 @@ impl Claim {
         self.identity == identity && (retry.is_none() || retry == self.retry)
     }
 
+    /// Whether it is of this run, whose Rollout was deleted.
+    pub fn is_aborted(&self, uid: &str, run: i64) -> bool {
+        let is_of = (self.uid.as_str(), self.run) == (uid, run);
+        is_of && self.ended == Some(Ended::Aborted)
+    }
+
     /// Whether it is of this run, which goes on.
     pub fn is_of(&self, uid: &str, run: i64) -> bool {
         self.ended.is_none() && (self.uid.as_str(), self.run) == (uid, run)

@@ -162,6 +162,11 @@ impl<'g> Desk<'g> {
         Claim::of(workload.object).is_some_and(|claim| claim.is_of(self.uid(), run.id))
     }
 
+    /// Whether the run has given the workload back, for its Rollout is deleted.
+    pub(super) fn is_given_back(&self, run: &Run, workload: &Workload<'_>) -> bool {
+        Claim::of(workload.object).is_some_and(|claim| claim.is_aborted(self.uid(), run.id))
+    }
+
     /// The claim of the run on a workload to which it has written these sizes.
     pub(super) fn claim(
         &self,

@@ -121,7 +121,7 @@ pub(super) fn ending(
         (Mode::Pair, reverted) => pair(&intent.sizes, members, reverted),
         (Mode::Scale, _) => first_of(&intent.sizes, members),
         (Mode::Update, false) => rearm(&intent.sizes, members),
-        (Mode::Update, true) => restored(desk, members),
+        (Mode::Update, true) => restored(desk, run, members),
     }
 }
 
@@ -200,11 +200,15 @@ fn rearm(wanted: &[Size], members: &[OfRun<'_>]) -> Ending {
     }
 }
 
-/// The old template comes back, and all pods get it.
-fn restored(desk: &Desk<'_>, members: &[OfRun<'_>]) -> Ending {
+/// The old template comes back, and all pods get it. Then it is armed and given back in one write: after that,
+/// its partition is no more what lets all pods have the old template.
+fn restored(desk: &Desk<'_>, run: &Run, members: &[OfRun<'_>]) -> Ending {
     let Some((record, Some((name, workload)))) = members.first() else {
         return Ending::default();
     };
+    if desk.is_given_back(run, workload) {
+        return Ending::default();
+    }
     let former = record.former.as_deref().unwrap_or("of before");
     let (now, kept) = match &desk.given.templates {
         None => return Ending::waiting(format!("the template of {name} is being read")),

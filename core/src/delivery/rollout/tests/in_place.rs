@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use rstest::rstest;
 use sluice_crds::rollout::BatchRollingState;
 
 use super::*;
+use crate::delivery::rollout::workload::Workload;
 
 fn db(kind: Kind) -> Name {
     name(kind, "db")
@@ -248,6 +250,36 @@ fn a_revert_brings_the_old_template_back_and_deletes_the_broken_pod() {
     );
     assert!(play.status().reverted);
     rests(&mut play);
+}
+
+/// Armed again in the write that gives it back, it is not brought back once more.
+#[rstest]
+fn a_rollout_that_is_deleted_brings_the_old_template_back_once(
+    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
+) {
+    let plan = json!({"numBatches": 2, "lastBatchToRollout": 0, "revertOnDelete": true});
+    let mut play = in_place(kind, &json!({ "rolloutPlan": plan }));
+    template(&mut play, kind, "db:2");
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    play.log.clear();
+    play.cluster.delete(play.now);
+    play.run();
+    assert!(play.cluster.rollout.is_none(), "{:?}", play.log);
+    assert_eq!(images(&play, kind), ["db:1"; 4]);
+    let acts: Vec<_> = play
+        .log
+        .iter()
+        .filter_map(|it| it.split(' ').next())
+        .collect();
+    assert_eq!(acts, ["Restore", "Release", "Finalize"]);
+    assert!(
+        Workload {
+            kind,
+            object: &play.cluster.workloads[&db(kind)]
+        }
+        .is_armed()
+    );
 }
 
 #[test]
