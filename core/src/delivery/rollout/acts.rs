@@ -16,7 +16,7 @@ use super::course::{Course, count, is_reached, pods, present};
 use super::desk::{Desk, OfRun};
 use super::ending::{ended, releases};
 use super::given::{Name, Pod};
-use super::look::is_started;
+use super::look::{is_started, waits_for_news};
 use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
@@ -226,8 +226,18 @@ impl Scene<'_> {
         acts
     }
 
-    /// A run that is over keeps nothing but the mark of how it has ended.
+    /// A run that is over keeps nothing but the mark of how it has ended. A replica that has just become leader may
+    /// not know its workloads yet, and what has to be released.
     fn over(&self, chain: &Chain) -> Vec<Act> {
+        let names = self
+            .run
+            .workloads
+            .iter()
+            .filter_map(|it| Name::of(&it.r#ref));
+        let mut unsure = names.filter(|name| self.desk.is_unsure(name));
+        if unsure.next().is_some() && waits_for_news(self.desk) {
+            return Vec::new();
+        }
         let mut acts = self.releases(chain.state);
         let may_revert = chain.state == State::Failed
             && self.desk.plan.revert_on_delete

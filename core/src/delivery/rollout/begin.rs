@@ -5,6 +5,8 @@
 //! [`Beginning`], or a mistake that only another spec fixes. A run whose status is lost is found by its claims:
 //! it keeps its number, so that hooks know their calls again.
 
+use std::ops::RangeInclusive;
+
 use sluice_crds::rollout::{Mode, Run, Size, WorkloadRecord};
 
 use super::batch::{ARMED, InPlace, Pair, PairSizes, Scale};
@@ -159,13 +161,15 @@ fn course(
     };
     match &plan.members {
         Members::Pair { strategy, .. } | Members::Apps { strategy, .. } => {
+            let sources: Vec<u32> = (1..members.len()).map(was).collect();
+            let old = sources.iter().map(|size| u64::from(*size)).sum();
+            let there = old..=old + u64::from(was(0));
             let claimed = claims
                 .iter()
                 .flatten()
-                .filter(|claim| counts(given, claim, identity));
+                .filter(|claim| counts(given, claim, identity, &there));
             let newest = claimed.max_by_key(|claim| claim.run);
             let of = newest.map(|claim| pods(claim.of));
-            let sources = (1..members.len()).map(was).collect();
             let pair = Pair::of(plan.target_size, of, sources, *strategy)?;
             pair.span()?;
             Ok(Course::Pair(pair))
@@ -185,12 +189,15 @@ fn course(
 }
 
 /// Whether the total of a claim counts: of a run that was given up, of the same after it has succeeded, or
-/// after its status is lost.
-fn counts(given: &Given, claim: &Claim, identity: &str) -> bool {
+/// after its status is lost. Also of any other that has ended halfway, while the target has the pods that the
+/// sources lack. `there`: the pods of the sources, and those of all.
+fn counts(given: &Given, claim: &Claim, identity: &str, there: &RangeInclusive<u64>) -> bool {
     let is_own = given.object.metadata.uid.as_deref() == Some(&claim.uid);
+    let is_same = claim.identity == identity;
     match claim.ended {
-        None => is_own || claim.identity == identity,
-        Some(Ended::Done | Ended::Failed | Ended::Aborted) => claim.identity == identity,
+        None => is_own || is_same,
+        Some(Ended::Done) => is_same,
+        Some(Ended::Failed | Ended::Aborted) => is_same || there.contains(&pods(claim.of).into()),
     }
 }
 

@@ -232,7 +232,7 @@ fn autoscalers(desk: &Desk<'_>, look: &mut Look) {
 
 /// Whether what is not up to date is waited for. One that is deleted does not wait for ever: a right may have been
 /// taken away, and its namespace may have to go.
-fn waits_for_news(desk: &Desk<'_>) -> bool {
+pub(super) fn waits_for_news(desk: &Desk<'_>) -> bool {
     let since = desk.given.unsure_since;
     let until = since.map(|since| later(since, desk.plan.deadline));
     !desk.is_deleted() || until.is_none_or(|until| desk.at() < until)

@@ -282,9 +282,10 @@ fn wakes(
     if chain.decides == Some(Signal::Stale) {
         let since = desk.given.unsure_since;
         wakes.extend(since.map(|since| later(since, PATIENCE)));
-        let goes = since.filter(|_| desk.is_deleted());
-        wakes.extend(goes.map(|since| later(since, desk.plan.deadline)));
     }
+    // It goes then, whatever is known.
+    let goes = desk.given.unsure_since.filter(|_| desk.is_deleted());
+    wakes.extend(goes.map(|since| later(since, desk.plan.deadline)));
     if let Some(told) = told {
         let revision = told.decision.subject.revision.as_deref();
         let revision = revision.and_then(|text| Revision::parse(text).ok());

@@ -1,5 +1,7 @@
 //! Where a run ends: deletion, failure, another run, a status that is lost, a process that is killed.
 
+use rstest::rstest;
+
 use super::*;
 
 fn plan() -> Value {
@@ -276,6 +278,73 @@ fn a_run_gives_way_to_another_one_and_the_total_stays() {
         .map(|it| it.state.as_str())
         .collect();
     assert_eq!(states, ["rolloutSucceed", "rolloutAbandoned"]);
+}
+
+/// A replica that has just become leader does not know the workloads yet. What is claimed is released first.
+#[test]
+fn the_finalizer_stays_until_the_workloads_are_known() {
+    let mut play = pair(&json!({"numBatches": 1}));
+    until(&mut play, "rolloutSucceed");
+    play.log.clear();
+    let mut given = play.given().unwrap();
+    for of in [v1(), v2()] {
+        given.workloads.insert(of, super::given::Sight::NotListed);
+    }
+    let considered = consider(&given);
+    let report = report(&given, &considered, &Answer::NotAsked);
+    assert_eq!((report.changed, &*report.acts), (false, &[][..]));
+    play.run();
+    let expected = ["Release web-v2", "Release web-v1", "Finalize false"];
+    assert_eq!(play.log, expected);
+}
+
+/// One version after another goes halfway, and back: the pods that the sources lack are with the target, and are not
+/// taken away. What was scaled since counts as it is.
+#[rstest]
+#[case::another_version(&[("web-v2", "3"), ("web-v2", "4")], None, (10, 0))]
+#[case::back(&[("web-v1", "1")], None, (0, 10))]
+#[case::scaled_up(&[("web-v2", "3")], Some(12), (12, 0))]
+#[case::scaled_down(&[("web-v2", "3")], Some(3), (5, 0))]
+fn a_run_after_one_that_has_ended_halfway_keeps_the_total(
+    #[case] runs: &[(&str, &str)],
+    #[case] scaled: Option<u64>,
+    #[case] left: (u64, u64),
+) {
+    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    for (place, (target, revision)) in runs.iter().enumerate() {
+        let mut next = play.cluster.rollout.clone().unwrap();
+        play.cluster.delete(play.now);
+        play.run();
+        assert_eq!(play.present(), (5, 5));
+        next.metadata.uid = Some(format!("r-{place}"));
+        next.metadata.finalizers = None;
+        next.status = None;
+        play.cluster.rollout = Some(next);
+        let source = if *target == "web-v2" {
+            "web-v1"
+        } else {
+            "web-v2"
+        };
+        play.spec(&json!({
+            "targetRef": {"name": target}, "revision": revision,
+            "sourceRef": [{"kind": "Deployment", "name": source}],
+        }));
+        if let Some(size) = scaled {
+            let old = name(Kind::Deployment, "web-v1");
+            play.cluster
+                .foreign(&old, "/spec/replicas", size.into(), "kubectl");
+            play.cluster.settle();
+        }
+        if place + 1 < runs.len() {
+            play.run();
+        }
+    }
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), left);
 }
 
 /// Half a batch of DecreaseFirst is settled, and then the old version comes back as the target.
