@@ -9,7 +9,7 @@
 //! - (e) No size is written without an accepted intent.
 //! - (f) In place no more pods have the new version than batches have let out.
 //!
-//! In place (a) is about the pods themselves, whoever has done what: one at a time is replaced.
+//! In place (a) is about the pods themselves, whatever has happened: one at a time is replaced.
 
 use std::collections::BTreeSet;
 use std::ops::Add;

@@ -185,17 +185,25 @@ impl Workload {
     pub async fn until(&self, what: &str, check: impl Fn(&Value) -> bool) -> Result<Value> {
         let what = format!("{:?} {}: {what}", self.kind, self.name);
         poll(DEADLINE, &what, async || {
-            let mut object = self.api.get(&self.name).await?;
-            let status = object.data["status"].take();
-            let seen = status["observedGeneration"].as_i64();
-            let generation = object.metadata.generation;
-            ensure!(
-                seen == generation && check(&status),
-                "generation {generation:?}, {status}"
-            );
+            let status = self.observed().await?;
+            ensure!(check(&status), "{status}");
             Ok(status)
         })
         .await
+    }
+
+    /// Its status now.
+    ///
+    /// # Errors
+    ///
+    /// If it is not about its spec as it is now.
+    pub async fn observed(&self) -> Result<Value> {
+        let mut object = self.api.get(&self.name).await?;
+        let status = object.data["status"].take();
+        let seen = status["observedGeneration"].as_i64();
+        let generation = object.metadata.generation;
+        ensure!(seen == generation, "generation {generation:?}, {status}");
+        Ok(status)
     }
 
     /// Its pods now, in the order of their names, without those that are being deleted.

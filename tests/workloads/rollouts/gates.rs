@@ -169,7 +169,7 @@ async fn a_batch_waits_until_its_answer_is_recorded() -> Result<()> {
     let text = std::fs::read_to_string(path)?;
     let lines = text.lines().map(serde_json::from_str::<Value>);
     let lines: Vec<Value> = lines.collect::<Result<_, _>>()?;
-    let subject = |line: &Value| line["decision"]["subject"].clone();
+    let subject = |line: &Value| line["event"]["decision"]["subject"].clone();
     let ours = lines
         .iter()
         .map(subject)
@@ -177,7 +177,8 @@ async fn a_batch_waits_until_its_answer_is_recorded() -> Result<()> {
     let steps: Vec<_> = ours
         .map(|it| (it["action"].clone(), it["step"].clone()))
         .collect();
-    let expected = [("rollout", "1/2"), ("advance", "2/2")];
+    // Before anything begins, and before each batch.
+    let expected = [("rollout", "1/2"), ("rollout", "1/2"), ("advance", "2/2")];
     let expected = expected.map(|(action, step)| (json!(action), json!(step)));
     assert_eq!(steps, expected, "{text}");
     Ok(())

@@ -355,7 +355,8 @@ async fn a_metric_is_good_since_the_same_instant(
     let since = |status: &RolloutStatus| status.metrics.first()?.within_since.clone();
     let before = since(&scene.status().await?);
     scene.keeper.goes_on().await?;
-    let status = scene.play.succeeds().await?;
+    scene.succeeds().await?;
+    let status = scene.status().await?;
     let now = since(&status).context("it has not been good")?;
     assert_eq!(before.unwrap_or(now.clone()), now);
     let done = status.batches[0].done.as_ref().context("not done")?.0;

@@ -82,20 +82,17 @@ impl Play {
         Ok(db)
     }
 
-    /// Makes the pods of a workload ready that are not, until there are so many.
+    /// Makes the pods of a workload ready that are not, until there are so many, all of the newest version.
     pub async fn heal(&self, workload: &Workload, size: i64) -> Result<()> {
         poll(DEADLINE, "the pods to become ready", async || {
-            let pods = workload.pods().await?;
-            for pod in pods.iter().filter(|pod| !pod.ready) {
+            for pod in workload.pods().await?.iter().filter(|pod| !pod.ready) {
                 self.workloads.turn(&pod.name, Readiness::Ready).await?;
             }
-            ensure!(pods.iter().all(|pod| pod.ready), "{pods:?}");
-            ensure!(i64::try_from(pods.len())? == size, "{pods:?}");
+            let counts = Counts::of(&workload.observed().await?);
+            ensure!(counts == Counts::all(size), "{counts:?}");
             Ok::<_, anyhow::Error>(())
         })
-        .await?;
-        workload.has(Counts::all(size)).await?;
-        Ok(())
+        .await
     }
 
     /// The Rollout.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sluice_tests::controller::InProcess;
 use sluice_tests::workloads::{Counts, Kind, Readiness};
 
-use super::play::{Play, in_place, of_pair};
+use super::play::{Play, in_place, of_pair, updated};
 
 /// Half an hour, in steps after each of which everything that is due was looked at.
 async fn an_idle_time(play: &Play, controller: &InProcess) -> Result<()> {
@@ -71,11 +71,12 @@ async fn nothing_is_written_while_a_rollout_is_held(
     let controller = play.stage.start().await?;
     let spec = match waits {
         Waits::Armed => {
-            let spec = json!({"replicas": 4});
+            let half = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
+            let spec = json!({"replicas": 4, "updateStrategy": half});
             let db = play.workloads.create(Kind::StatefulSet, "db", spec).await?;
             db.has(Counts::all(4)).await?;
-            // The last pod does not become ready, so that there is something to roll for ever.
-            db.release("2", Readiness::Never).await?;
+            db.release("2", Readiness::Ready).await?;
+            db.has(updated(2)).await?;
             in_place(Kind::StatefulSet, &waits.plan())
         }
         Waits::ForAnother => {
