@@ -170,8 +170,8 @@ async fn follow_silence(parts: Parts) {
         world.tell_silence(telling.is_told());
         if silence.is_some() {
             parts.clients.away();
-            parts.apps.fleet().away();
-            parts.workloads.fleet().away();
+            parts.apps.watched.fleet().away();
+            parts.workloads.watched.fleet().away();
         }
         match (news, silence) {
             (News::Silent, Some(why)) => {

@@ -21,6 +21,7 @@ use crate::observe::evidence::Tracker;
 use crate::tell::definitions::Defines;
 
 mod gated_sources;
+mod named;
 mod pipelines;
 mod promotion_strategies;
 mod pull_requests;
@@ -62,8 +63,8 @@ async fn follow_jumps(parts: Parts) {
         parts.jumps.beyond(known).await;
         known = parts.jumps.count();
         parts.clients.list_again();
-        parts.apps.fleet().list_again();
-        parts.workloads.fleet().list_again();
+        parts.apps.watched.fleet().list_again();
+        parts.workloads.watched.fleet().list_again();
     }
 }
 

@@ -13,9 +13,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
-use sluice_clusters::{Change, Fleet, Object, Sight};
+use sluice_clusters::{Fleet, Object};
 use sluice_core::delivery::pipeline::{self, App, Reader};
 use sluice_core::text::refusal::Refusals;
 use sluice_crds::Pipeline;
@@ -24,7 +23,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 use crate::cluster::key::ObjectKey;
-use crate::observe::named::{Named, Names, Place};
+use crate::observe::named::{Names, Place, Watched};
 
 #[cfg(test)]
 mod tests;
@@ -40,9 +39,10 @@ const ROUNDS: u32 = 3;
 
 /// The apps of all pipelines.
 pub struct Apps {
-    fleet: Fleet,
+    /// The watches of them.
+    pub watched: Watched,
+    /// It is held while that is changed.
     known: Mutex<Known>,
-    renewed: Notify,
     /// Some pipelines have apps that were being read and are read now.
     is_read: Notify,
     turns: Places,
@@ -50,7 +50,6 @@ pub struct Apps {
 
 #[derive(Default)]
 struct Known {
-    named: Named,
     /// What was read of their apps.
     read: HashMap<ObjectKey, HashMap<Place, Read>>,
     /// Those whose apps are being read.
@@ -92,22 +91,11 @@ impl Apps {
     /// No pipeline names any app yet.
     pub fn new(fleet: Fleet) -> Self {
         Self {
-            fleet,
+            watched: Watched::new(fleet),
             known: Mutex::default(),
-            renewed: Notify::new(),
             is_read: Notify::new(),
             turns: Places::new(AT_ONCE, OF_A_NAMESPACE),
         }
-    }
-
-    /// All clusters that are watched.
-    pub fn fleet(&self) -> &Fleet {
-        &self.fleet
-    }
-
-    /// What is known of an object now. What no pipeline has named is not known.
-    pub fn see(&self, place: &Place) -> Sight {
-        self.fleet.look(&place.wanted, &place.name)
     }
 
     /// What is wrong with the spec of a pipeline, or how its apps are read. Expressions are compiled once
@@ -143,7 +131,7 @@ impl Apps {
         reader: &Arc<Reader>,
     ) -> Reading {
         let mut known = self.known();
-        let is_named = known.named.names(pipeline).is_some();
+        let is_named = self.watched.is_naming(pipeline);
         let read = known.read.get(pipeline).and_then(|read| read.get(place));
         if let Some(app) = read.and_then(|read| read.app_of(object, reader)) {
             return Reading::Done(app);
@@ -158,8 +146,7 @@ impl Apps {
             return Reading::Done(app);
         }
         if is_named && known.reading.insert(pipeline.clone()) {
-            let round = known.named.names(pipeline);
-            let round = round.map(|names| names.objects.clone()).unwrap_or_default();
+            let round = self.watched.objects_of(pipeline).unwrap_or_default();
             tokio::spawn(Arc::clone(self).read_all(pipeline.clone(), round));
         }
         let rounds = known.rounds.get(pipeline).copied();
@@ -213,7 +200,7 @@ impl Apps {
             Some((place, ..)) => {
                 left.remove(place);
             }
-            None => known.end_round(pipeline),
+            None => known.end_round(pipeline, self.watched.is_naming(pipeline)),
         }
         found
     }
@@ -233,13 +220,10 @@ impl Apps {
     pub fn name(&self, pipeline: &ObjectKey, objects: BTreeSet<Place>) {
         let kinds = BTreeSet::new();
         let mut known = self.known();
-        if !known.named.name(pipeline, Names { objects, kinds }) {
-            return;
+        if self.watched.name(pipeline, Names { objects, kinds }) {
+            // The rounds count on: otherwise it could wait for ever.
+            known.read.remove(pipeline);
         }
-        // The rounds count on: otherwise it could wait for ever.
-        known.read.remove(pipeline);
-        drop(known);
-        self.renewed.notify_one();
     }
 
     /// Forgets a pipeline.
@@ -252,28 +236,9 @@ impl Apps {
 
     /// No pipeline names anything: another replica leads.
     pub fn clear(&self) {
-        *self.known() = Known::default();
-        self.renewed.notify_one();
-    }
-
-    /// The pipelines that a change concerns.
-    pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
-        self.known().named.concerned(change)
-    }
-
-    /// All pipelines that name anything.
-    pub fn all(&self) -> Vec<ObjectKey> {
-        self.known().named.all()
-    }
-
-    /// Waits until pipelines name others than before.
-    pub async fn renewed(&self) {
-        self.renewed.notified().await;
-    }
-
-    /// Watches what is named, and ends what has not been named for a minute. Returns when to call again.
-    pub fn watch(&self, now: Timestamp) -> Option<Timestamp> {
-        self.fleet.want(self.known().named.wanted(), now)
+        let mut known = self.known();
+        *known = Known::default();
+        self.watched.clear();
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -303,9 +268,9 @@ impl Read {
 
 impl Known {
     /// All that was to be read of the apps of a pipeline was read, and it has to look.
-    fn end_round(&mut self, pipeline: &ObjectKey) {
+    fn end_round(&mut self, pipeline: &ObjectKey, is_named: bool) {
         self.reading.remove(pipeline);
-        if self.named.names(pipeline).is_some() {
+        if is_named {
             *self.rounds.entry(pipeline.clone()).or_default() += 1;
         }
         self.done.insert(pipeline.clone());

@@ -1,11 +1,14 @@
 //! Which objects of other kinds our objects name, and whom a change concerns.
 //!
-//! What comes in: what each of our objects names. What goes out: what has to be watched for all of them, and
-//! who has to look again after a change. What nobody names is not watched.
+//! What comes in: what each of our objects names. What goes out: what is known of it, without waiting, and who
+//! has to look again after a change. What nobody names is not watched.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use sluice_clusters::{Change, Wanted};
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use sluice_clusters::{Change, Fleet, Sight, Wanted};
+use tokio::sync::Notify;
 
 use crate::cluster::key::ObjectKey;
 
@@ -40,9 +43,94 @@ pub struct Names {
     pub kinds: BTreeSet<Wanted>,
 }
 
+/// The watches of what our objects of one kind name.
+pub struct Watched {
+    fleet: Fleet,
+    named: Mutex<Named>,
+    renewed: Notify,
+}
+
+impl Watched {
+    /// Nothing is named yet.
+    pub fn new(fleet: Fleet) -> Self {
+        Self {
+            fleet,
+            named: Mutex::default(),
+            renewed: Notify::new(),
+        }
+    }
+
+    /// All clusters that are watched.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// What is known of an object now. What nobody has named is not known.
+    pub fn see(&self, place: &Place) -> Sight {
+        self.fleet.look(&place.wanted, &place.name)
+    }
+
+    /// The single objects that an object names. None: it names nothing.
+    pub fn objects_of(&self, by: &ObjectKey) -> Option<BTreeSet<Place>> {
+        let named = self.named.lock();
+        named.names.get(by).map(|names| names.objects.clone())
+    }
+
+    /// Whether an object names anything.
+    pub fn is_naming(&self, by: &ObjectKey) -> bool {
+        self.named.lock().names.contains_key(by)
+    }
+
+    /// From now on an object names these, and no others. Says whether that is new.
+    pub fn name(&self, by: &ObjectKey, names: Names) -> bool {
+        let is_new = self.named.lock().name(by, names);
+        if is_new {
+            self.renewed.notify_one();
+        }
+        is_new
+    }
+
+    /// Nothing is named any more: another replica leads.
+    pub fn clear(&self) {
+        *self.named.lock() = Named::default();
+        self.renewed.notify_one();
+    }
+
+    /// Whom a change concerns.
+    pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
+        self.named.lock().concerned(change)
+    }
+
+    /// Who names an object.
+    pub fn of(&self, place: &Place) -> BTreeSet<ObjectKey> {
+        self.concerned(&place.change())
+    }
+
+    /// All of our objects that name anything.
+    pub fn all(&self) -> Vec<ObjectKey> {
+        self.named.lock().names.keys().cloned().collect()
+    }
+
+    /// Waits until others are named than before.
+    pub async fn renewed(&self) {
+        self.renewed.notified().await;
+    }
+
+    /// Watches what is named, and ends what has not been named for a minute. Returns when to call again.
+    pub fn watch(&self, now: Timestamp) -> Option<Timestamp> {
+        self.fleet.want(self.named.lock().wanted.keys(), now)
+    }
+
+    /// What has to be watched.
+    #[cfg(test)]
+    pub fn wanted(&self) -> Vec<Wanted> {
+        self.named.lock().wanted.keys().cloned().collect()
+    }
+}
+
 /// What all our objects of one kind name.
 #[derive(Default)]
-pub struct Named {
+struct Named {
     names: HashMap<ObjectKey, Names>,
     /// What is wanted for them, and how often.
     wanted: BTreeMap<Wanted, usize>,
@@ -51,13 +139,8 @@ pub struct Named {
 }
 
 impl Named {
-    /// What an object names.
-    pub fn names(&self, by: &ObjectKey) -> Option<&Names> {
-        self.names.get(by)
-    }
-
     /// From now on an object names these, and no others. Says whether that is new.
-    pub fn name(&mut self, by: &ObjectKey, names: Names) -> bool {
+    fn name(&mut self, by: &ObjectKey, names: Names) -> bool {
         if self.names.get(by).unwrap_or(&Names::default()) == &names {
             return false;
         }
@@ -92,24 +175,9 @@ impl Named {
     }
 
     /// Whom a change concerns.
-    pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
+    fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
         let all = self.concerned.get(change).into_iter().flatten();
         all.cloned().collect()
-    }
-
-    /// Who names an object.
-    pub fn of(&self, place: &Place) -> BTreeSet<ObjectKey> {
-        self.concerned(&place.change())
-    }
-
-    /// All of our objects that name anything.
-    pub fn all(&self) -> Vec<ObjectKey> {
-        self.names.keys().cloned().collect()
-    }
-
-    /// What has to be watched.
-    pub fn wanted(&self) -> impl Iterator<Item = &Wanted> {
-        self.wanted.keys()
     }
 }
 
@@ -216,7 +284,7 @@ mod tests {
         assert!(named.name(&key("a"), both));
         assert!(named.name(&key("b"), one.clone()));
         assert!(!named.name(&key("b"), one));
-        assert_eq!(named.wanted().count(), 2);
+        assert_eq!(named.wanted.len(), 2);
 
         assert_eq!(
             told(&named, &change("Deployment", "shop", "web")),
@@ -235,6 +303,6 @@ mod tests {
         assert!(told(&named, &all).is_empty());
         assert_eq!(told(&named, &change("Deployment", "shop", "web")), ["b"]);
         assert!(named.name(&key("b"), Names::default()));
-        assert_eq!((named.wanted().count(), named.all().len()), (0, 0));
+        assert_eq!((named.wanted.len(), named.names.len()), (0, 0));
     }
 }

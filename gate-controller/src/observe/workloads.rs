@@ -15,21 +15,20 @@ use serde_json::Value;
 use sluice_clusters::{Change, Cluster, Fleet, Kind, Part, Sight, Unknown, Wanted};
 use sluice_core::delivery::rollout::AUTOSCALER;
 use sluice_core::delivery::rollout::given::{Autoscaler, Name};
-use tokio::sync::Notify;
 
 use crate::cluster::key::ObjectKey;
-use crate::observe::named::{Named, Names, Place};
+use crate::observe::named::{Names, Place, Watched};
 
 /// The workloads of all Rollouts.
 pub struct Workloads {
-    fleet: Fleet,
+    /// The watches of them.
+    pub watched: Watched,
+    /// It is held while that is changed.
     known: Mutex<Known>,
-    renewed: Notify,
 }
 
 #[derive(Default)]
 struct Known {
-    named: Named,
     /// The versions that we have written last, by the UIDs of the objects, for the Rollouts that have written
     /// them.
     written: HashMap<ObjectKey, HashMap<String, u64>>,
@@ -85,20 +84,14 @@ impl Workloads {
     /// No Rollout names any workload yet.
     pub fn new(fleet: Fleet) -> Self {
         Self {
-            fleet,
+            watched: Watched::new(fleet),
             known: Mutex::default(),
-            renewed: Notify::new(),
         }
-    }
-
-    /// All that is watched.
-    pub fn fleet(&self) -> &Fleet {
-        &self.fleet
     }
 
     /// What is known of an object now.
     pub fn see(&self, rollout: &ObjectKey, place: &Place) -> Seen {
-        match self.fleet.look(&place.wanted, &place.name) {
+        match self.watched.see(place) {
             Sight::Seen(object) => {
                 let object = object.read();
                 let is_behind = self.is_behind(rollout, &object);
@@ -117,7 +110,7 @@ impl Workloads {
     /// # Errors
     /// Nothing is known of them.
     pub fn autoscalers(&self, namespace: &str) -> Result<Vec<Autoscaler>, Unknown> {
-        match self.fleet.list(&autoscalers(namespace)) {
+        match self.watched.fleet().list(&autoscalers(namespace)) {
             Ok(all) => {
                 let all = all.iter().map(|(_, object)| object.read());
                 Ok(all.filter_map(|it| Autoscaler::read(&it)).collect())
@@ -134,7 +127,7 @@ impl Workloads {
         };
         let mut known = self.known();
         // Of one that was forgotten meanwhile nothing is remembered.
-        if known.named.names(rollout).is_some() {
+        if self.watched.is_naming(rollout) {
             let written = known.written.entry(rollout.clone()).or_default();
             written.insert(uid.to_owned(), version);
         }
@@ -161,34 +154,26 @@ impl Workloads {
         written.is_some_and(|written| version < *written)
     }
 
-    /// From now on a Rollout names these, and no others.
-    pub fn name(&self, rollout: &ObjectKey, names: Names) {
-        if self.known().named.name(rollout, names) {
-            self.renewed.notify_one();
-        }
-    }
-
     /// Forgets a Rollout.
     pub fn forget(&self, rollout: &ObjectKey) {
-        self.name(rollout, Names::default());
         let mut known = self.known();
+        self.watched.name(rollout, Names::default());
         known.written.remove(rollout);
         known.unsure.remove(rollout);
     }
 
     /// No Rollout names anything: another replica leads.
     pub fn clear(&self) {
-        *self.known() = Known::default();
-        self.renewed.notify_one();
+        let mut known = self.known();
+        *known = Known::default();
+        self.watched.clear();
     }
 
     /// The Rollouts that a change concerns: those that name the object, and of an autoscaler those that name what it
     /// scales now. What it has scaled before is known by those that have named the autoscaler itself.
     pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
-        let scaled = self.scaled(change);
-        let known = self.known();
-        let mut all = known.named.concerned(change);
-        all.extend(scaled.iter().flat_map(|place| known.named.of(place)));
+        let mut all = self.watched.concerned(change);
+        all.extend(self.scaled(change).iter().flat_map(|it| self.watched.of(it)));
         all
     }
 
@@ -204,8 +189,11 @@ impl Workloads {
             return None;
         };
         let wanted = autoscalers(namespace);
-        let sight = (*kind == wanted.kind).then(|| self.fleet.look(&wanted, name))?;
-        let Sight::Seen(object) = sight else {
+        if *kind != wanted.kind {
+            return None;
+        }
+        let name = name.clone();
+        let Sight::Seen(object) = self.watched.see(&Place { wanted, name }) else {
             return None;
         };
         let autoscaler = Autoscaler::read(&object.read())?;
@@ -214,24 +202,8 @@ impl Workloads {
 
     /// The Rollouts that name one of these workloads of a namespace.
     pub fn of(&self, namespace: &str, workloads: &BTreeSet<Name>) -> BTreeSet<ObjectKey> {
-        let known = self.known();
         let places = workloads.iter().map(|name| place(namespace, name));
-        places.flat_map(|place| known.named.of(&place)).collect()
-    }
-
-    /// All Rollouts that name anything.
-    pub fn of_all(&self) -> Vec<ObjectKey> {
-        self.known().named.all()
-    }
-
-    /// Waits until Rollouts name others than before.
-    pub async fn renewed(&self) {
-        self.renewed.notified().await;
-    }
-
-    /// Watches what is named, and ends what has not been named for a minute. Returns when to call again.
-    pub fn watch(&self, now: Timestamp) -> Option<Timestamp> {
-        self.fleet.want(self.known().named.wanted(), now)
+        places.flat_map(|place| self.watched.of(&place)).collect()
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -339,9 +311,9 @@ mod tests {
                 objects: objects.into_iter().collect(),
                 kinds: BTreeSet::from([autoscalers("shop")]),
             };
-            workloads.name(&key(name), names);
+            workloads.watched.name(&key(name), names);
         }
-        workloads.watch(Timestamp::UNIX_EPOCH);
+        workloads.watched.watch(Timestamp::UNIX_EPOCH);
         while !matches!(workloads.see(&key("before"), &scaled), Seen::Here { .. }) {
             tokio::task::yield_now().await;
         }
@@ -386,7 +358,7 @@ mod tests {
             kinds,
             ..Names::default()
         };
-        workloads.name(&web, names);
+        workloads.watched.name(&web, names);
         workloads.wrote(&web, &at("8"));
         assert!(workloads.is_behind(&web, &at("7")));
         assert!(!workloads.is_behind(&web, &at("8")));

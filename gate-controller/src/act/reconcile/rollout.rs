@@ -62,9 +62,8 @@ impl Reconciled for Rollout {
         if !world.is_ready() || world.rollouts.progress() == Progress::Unanswered {
             return Ok(Outcome::Wake(None));
         }
-        context
-            .workloads
-            .name(key, gather::names(context, key, &object));
+        let names = gather::names(context, key, &object);
+        context.workloads.watched.name(key, names);
         let now = world.now(context.clock.now());
         let given = match gather::gather(context, key, &object, now).await {
             Ok(given) => given,

@@ -7,14 +7,12 @@ use sluice_crds::{
     Approval, CommitStatus, GitRepositoryAccess, Pipeline, PromotionStrategy, PullRequest,
     RevertCommit,
 };
-use tokio::sync::broadcast::error::RecvError;
 
-use super::{Parts, follow_kind};
+use super::{Parts, follow_kind, named};
 use crate::act::reconcile::pipeline::forget;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
 use crate::observe::cache::{Change, Seen};
-use crate::observe::clock::reach;
 
 /// Follows pipelines.
 pub(super) async fn follow(parts: Parts) {
@@ -41,83 +39,40 @@ pub(super) fn approved(parts: &Parts, change: &Change<'_, Approval>) -> BTreeSet
     named.map(|it| change.key.naming(None, &it.name)).collect()
 }
 
-/// Follows the apps that pipelines name, for as long as this replica leads: a replica that waits holds no
-/// watch on other clusters.
+/// Follows the apps that pipelines name, and wakes the pipelines whose apps are read.
 pub(super) async fn follow_apps(parts: Parts) {
-    let mut leadership = parts.leadership.clone();
     let waker = parts.waker.clone();
-    loop {
-        tokio::select! {
-            () = leadership.led() => {}
-            () = end_watches(&parts) => {}
-        }
-        // This replica may have led before: what it knew of the apps is gone. A look that had begun then
-        // may have remembered something since.
+    let forget = || {
         parts.at_forges.clear();
         parts.postings.clear();
         parts.readings.clear();
         parts.repositories.clear();
+    };
+    let begin = || {
+        forget();
         waker.all::<Pipeline>();
         waker.all::<PullRequest>();
         waker.all::<GitRepositoryAccess>();
         waker.all::<PromotionStrategy>();
         waker.all::<CommitStatus>();
         waker.all::<RevertCommit>();
-        tokio::select! {
-            () = watch_apps(&parts) => {}
-            () = leadership.lost() => {}
-        }
+    };
+    let end = || {
         parts.apps.clear();
         parts.errands.clear();
-        parts.at_forges.clear();
-        parts.postings.clear();
-        parts.readings.clear();
-        parts.repositories.clear();
-    }
-}
-
-/// Ends the watches of what nobody names any more, each in its time. It never returns.
-async fn end_watches(parts: &Parts) {
-    while let Some(next) = parts.apps.watch(parts.clock.now()) {
-        reach(parts.clock.as_ref(), next).await;
-    }
-    std::future::pending::<()>().await;
-}
-
-/// Watches what is named, and wakes the pipelines that a change concerns.
-async fn watch_apps(parts: &Parts) {
-    let mut changes = parts.apps.fleet().changes();
-    let waker = parts.waker.clone();
-    let wake = |key: ObjectKey| waker.wake(Work::own(Kind::Pipeline, key));
-    loop {
-        let next = parts.apps.watch(parts.clock.now());
-        let ends = async {
-            match next {
-                Some(at) => reach(parts.clock.as_ref(), at).await,
-                None => std::future::pending().await,
-            }
-        };
-        let is_over = async {
-            tokio::select! {
-                () = parts.apps.renewed() => {}
-                () = ends => {}
-            }
-        };
-        let mut is_over = std::pin::pin!(is_over);
+        forget();
+    };
+    let watched = &parts.apps.watched;
+    let concerned = |change: &_| watched.concerned(change);
+    // This replica may have led before, and a look that had begun then may have remembered something since.
+    let led = (begin, end);
+    let following = named::follow(&parts, watched, Kind::Pipeline, concerned, led);
+    let reading = async {
         loop {
-            let change = tokio::select! {
-                () = &mut is_over => break,
-                read = parts.apps.read_now() => {
-                    read.into_iter().for_each(wake);
-                    continue;
-                }
-                change = changes.recv() => change,
-            };
-            match change {
-                Ok(change) => parts.apps.concerned(&change).into_iter().for_each(wake),
-                Err(RecvError::Lagged(_)) => parts.apps.all().into_iter().for_each(wake),
-                Err(RecvError::Closed) => return,
+            for key in parts.apps.read_now().await {
+                waker.wake(Work::own(Kind::Pipeline, key));
             }
         }
-    }
+    };
+    tokio::join!(following, reading);
 }

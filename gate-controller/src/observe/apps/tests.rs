@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use http::{Request, Response};
+use jiff::Timestamp;
 use kube::Client;
 use kube::client::Body;
 use rstest::rstest;
 use serde_json::{Value, json};
-use sluice_clusters::{Cluster, Kind, Part, Scope, Unknown, Wanted};
+use sluice_clusters::{Change, Cluster, Kind, Part, Scope, Sight, Unknown, Wanted};
 use sluice_egress::{Egress, Rules};
 use tokio::time::timeout;
 use tower::service_fn;
@@ -109,7 +110,7 @@ fn reader(expression: Option<&str>) -> Arc<Reader> {
 async fn object(apps: &Apps, place: &Place) -> Arc<Object> {
     let seen = async {
         loop {
-            match apps.see(place) {
+            match apps.watched.see(place) {
                 Sight::Seen(object) => return object,
                 _ => drop(timeout(Duration::from_millis(2), std::future::pending::<()>()).await),
             }
@@ -151,7 +152,7 @@ async fn a_change_concerns_those_who_have_named_it_and_no_others() {
         group: "kustomize.toolkit.fluxcd.io".to_owned(),
         kind: "Kustomization".to_owned(),
     };
-    let concerned = |change: &Change| names(apps.concerned(change));
+    let concerned = |change: &Change| names(apps.watched.concerned(change));
     let of = |all: &[&str]| all.iter().map(|it| (*it).to_owned()).collect();
     let both: BTreeSet<String> = of(&["a", "b"]);
     assert_eq!(concerned(&object("prod")), both);
@@ -165,13 +166,13 @@ async fn a_change_concerns_those_who_have_named_it_and_no_others() {
     // What is no longer named is forgotten, and wanted by nobody.
     apps.name(&key("b"), BTreeSet::from([prod.clone()]));
     assert_eq!(concerned(&object("dev")), of(&[]));
-    let wanted = |apps: &Apps| apps.known().named.wanted().cloned().collect::<Vec<_>>();
+    let wanted = |apps: &Apps| apps.watched.wanted();
     assert_eq!(wanted(&apps), std::slice::from_ref(&prod.wanted));
     apps.forget(&key("a"));
     assert_eq!(wanted(&apps), std::slice::from_ref(&prod.wanted));
     apps.forget(&key("b"));
     assert_eq!(wanted(&apps), []);
-    assert!(apps.all().is_empty());
+    assert!(apps.watched.all().is_empty());
 }
 
 #[tokio::test]
@@ -179,7 +180,7 @@ async fn an_app_is_read_once_for_each_version_of_the_object_and_each_reader() {
     let apps = apps();
     let (podinfo, prod) = (key("podinfo"), place("prod", Part::State));
     apps.name(&podinfo, BTreeSet::from([prod.clone()]));
-    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let plain = reader(None);
     let read = |reader| done(apps.read(&podinfo, &prod, &object, reader));
@@ -196,7 +197,7 @@ async fn an_app_that_changes_faster_than_it_is_read_is_not_waited_for_for_ever()
     let apps = apps();
     let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
     apps.name(&podinfo, BTreeSet::from([prod.clone()]));
-    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let asks = reader(Some("object.spec.values.image.tag"));
     // Each time another version of it.
@@ -233,7 +234,7 @@ async fn a_spec_that_changes_faster_than_apps_are_read_is_not_waited_for_for_eve
     let apps = apps();
     let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
     apps.name(&podinfo, BTreeSet::from([prod.clone()]));
-    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let mut specs = 0;
     let mut next = || {
@@ -275,7 +276,7 @@ async fn what_is_named_meanwhile_is_left_to_the_next_round() {
         ..prod.clone()
     };
     apps.name(&podinfo, BTreeSet::from([prod.clone()]));
-    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let asks = reader(Some("object.kind"));
     let read = |place: &Place| apps.read(&podinfo, place, &object, &asks);
@@ -297,7 +298,7 @@ async fn the_pipelines_of_one_namespace_do_not_delay_those_of_another() {
     const MANY: usize = 200;
     let (apps, prod) = (apps(), place("prod", Part::Whole));
     apps.name(&key("podinfo"), BTreeSet::from([prod.clone()]));
-    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let asks = reader(Some("object.kind"));
     let other = ObjectKey {
@@ -327,7 +328,7 @@ async fn each_round_reads_each_app_once_and_ends() {
         ..prod.clone()
     };
     apps.name(&podinfo, BTreeSet::from([prod.clone(), other.clone()]));
-    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let changed = Arc::new((*object).clone());
     let asks = reader(Some("object.kind"));
@@ -346,7 +347,7 @@ async fn expressions_are_evaluated_beside_the_look_which_is_told_when_they_are()
     let apps = apps();
     let (podinfo, prod) = (key("podinfo"), place("prod", Part::Whole));
     apps.name(&podinfo, BTreeSet::from([prod.clone()]));
-    apps.watch(Timestamp::UNIX_EPOCH);
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
     let object = object(&apps, &prod).await;
     let asks = reader(Some("object.spec.values.image.tag"));
     let read = |reader| apps.read(&podinfo, &prod, &object, reader);
@@ -363,10 +364,11 @@ async fn expressions_are_evaluated_beside_the_look_which_is_told_when_they_are()
     assert_ne!(app, other);
     // Another replica leads: nothing is known any more.
     apps.clear();
-    assert_eq!(apps.see(&prod), Sight::Seen(object));
-    apps.watch(Timestamp::UNIX_EPOCH);
-    apps.watch(Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(60));
-    assert_eq!(apps.see(&prod), Sight::Unknown(Unknown::NotYet));
+    assert_eq!(apps.watched.see(&prod), Sight::Seen(object));
+    apps.watched.watch(Timestamp::UNIX_EPOCH);
+    apps.watched
+        .watch(Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(60));
+    assert_eq!(apps.watched.see(&prod), Sight::Unknown(Unknown::NotYet));
 }
 
 #[tokio::test]

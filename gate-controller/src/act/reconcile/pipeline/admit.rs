@@ -75,7 +75,7 @@ pub(super) fn place(
 /// What a gatekeeper says. None: it was not read yet.
 pub(super) fn sight(context: &Context, place: &Result<Place, Unknown>) -> Option<ReportSight> {
     let seen = match place {
-        Ok(place) => context.apps.see(place),
+        Ok(place) => context.apps.watched.see(place),
         Err(why) => Sight::Unknown(why.clone()),
     };
     match (seen, place) {
@@ -124,7 +124,7 @@ pub(super) fn begin(context: &Context, key: &ObjectKey, object: &Pipeline, admit
         let letter = || Letter::new(context, key, place, &admit.revision);
         letters.entry(name).or_insert_with(letter);
     }
-    let fleet = context.apps.fleet();
+    let fleet = context.apps.watched.fleet();
     let parts = by_host(letters.into_values())
         .into_iter()
         .map(|(host, letters)| {
@@ -214,7 +214,7 @@ impl Letter {
         revision: &str,
     ) -> Result<Self, String> {
         let place = place.map_err(|why| why.to_string())?;
-        let desk = match context.apps.see(&place) {
+        let desk = match context.apps.watched.see(&place) {
             Sight::Seen(object) => pipeline::desk(&object.read())?,
             Sight::Absent => return Err(absent(&place)),
             Sight::Unknown(why) => return Err(why.to_string()),
@@ -222,6 +222,7 @@ impl Letter {
         let cluster = &place.wanted.cluster;
         let (client, host) = context
             .apps
+            .watched
             .fleet()
             .client(&key.namespace, cluster)
             .map_err(|why| why.to_string())?;

@@ -16,7 +16,11 @@ pub(super) fn cluster_of(
     match &target.cluster_ref {
         None if *target.namespace != *key.namespace && !crosses() => Err(Unknown::OutOfScope),
         None => Ok(Cluster::Own),
-        Some(it) => context.apps.fleet().find(&key.namespace, &reference(it)),
+        Some(it) => context
+            .apps
+            .watched
+            .fleet()
+            .find(&key.namespace, &reference(it)),
     }
 }
 

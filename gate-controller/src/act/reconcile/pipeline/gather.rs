@@ -190,7 +190,7 @@ impl<'c> View<'c> {
     fn find(&self, target: &'c Target) -> Found<'c> {
         let (place, sight) = match self.place(target) {
             Ok(place) => {
-                let sight = self.context.apps.see(&place);
+                let sight = self.context.apps.watched.see(&place);
                 (Some(place), sight)
             }
             Err(why) => (None, Seen::Unknown(why)),
