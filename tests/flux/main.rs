@@ -23,6 +23,7 @@ mod promotions;
 mod pulls;
 mod recovery;
 mod revisions;
+mod rollouts;
 mod stage;
 mod steady;
 mod together;

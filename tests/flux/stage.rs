@@ -274,7 +274,7 @@ pub fn resource(kind: &str) -> Result<ApiResource> {
         "HelmRelease" => ("helm.toolkit.fluxcd.io", "v2"),
         "Alert" | "Provider" => ("notification.toolkit.fluxcd.io", "v1beta3"),
         "Receiver" => ("notification.toolkit.fluxcd.io", "v1"),
-        "GatedSource" | "Gate" | "Gatekeeper" | "GatePolicy" | "Pipeline" => {
+        "GatedSource" | "Gate" | "Gatekeeper" | "GatePolicy" | "Pipeline" | "Rollout" => {
             ("sluice.dev", "v1alpha1")
         }
         _ => bail!("where is {kind} served?"),

@@ -44,6 +44,18 @@ pub async fn installed() -> Result<&'static Cluster> {
     }
 }
 
+/// The server of an installation: it knows users, and aggregates roles.
+#[must_use]
+pub fn options() -> Options {
+    let mut options = Options::default()
+        .with_users(&["alice", "bob"])
+        .with_housekeeping();
+    options
+        .controllers
+        .push("clusterrole-aggregation-controller".to_owned());
+    options
+}
+
 /// Starts a server with `before` and then `release` applied, and waits until its policies judge.
 /// Returns the objects of the release as they were stored.
 ///
@@ -51,8 +63,21 @@ pub async fn installed() -> Result<&'static Cluster> {
 ///
 /// If an object is refused, or the policies let pass what they must not.
 pub async fn start(release: &Release, before: &str) -> Result<(ControlPlane, Vec<DynamicObject>)> {
+    start_on(options(), release, before).await
+}
+
+/// The same on a server with other options, which are those of [`options`] and more.
+///
+/// # Errors
+///
+/// See [`start`].
+pub async fn start_on(
+    options: Options,
+    release: &Release,
+    before: &str,
+) -> Result<(ControlPlane, Vec<DynamicObject>)> {
     let documents = Helm::ensure(&Stderr::new())?.template(release)?;
-    start_with(documents, &release.namespace, before).await
+    install(options, documents, &release.namespace, before).await
 }
 
 /// The same with the objects of an installation that did not come from Helm just now, in `namespace`.
@@ -65,13 +90,16 @@ pub async fn start_with(
     namespace: &str,
     before: &str,
 ) -> Result<(ControlPlane, Vec<DynamicObject>)> {
+    install(options(), documents, namespace, before).await
+}
+
+async fn install(
+    options: Options,
+    documents: Vec<Document>,
+    namespace: &str,
+    before: &str,
+) -> Result<(ControlPlane, Vec<DynamicObject>)> {
     let binaries = Binaries::ensure(&Stderr::new())?;
-    let mut options = Options::default()
-        .with_users(&["alice", "bob"])
-        .with_housekeeping();
-    options
-        .controllers
-        .push("clusterrole-aggregation-controller".to_owned());
     let plane = ControlPlane::start(&binaries, options).await?;
     let client = plane.client().await?;
     create_restricted_namespace(&client, namespace).await?;

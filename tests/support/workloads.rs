@@ -37,6 +37,16 @@ const KWOK: &str = "kwok";
 /// The controllers of CloneSets, and the folder in `control-plane/` that pins them.
 const KRUISE: &str = "kruise";
 
+/// Starts the node alone, on a control plane that has controllers of workloads.
+///
+/// # Errors
+///
+/// If it cannot be built or does not start.
+pub async fn node(progress: &dyn Progress, cluster: &Cluster) -> Result<Process> {
+    let program = tools::ensure(KWOK, progress)?.join(KWOK);
+    kwok::start(&program, cluster).await
+}
+
 /// The node that all pods are on.
 pub const NODE: &str = "kwok-0";
 

@@ -10,6 +10,7 @@
 //! | `identity`, [`claim`], `begin` | what a run is, and how it begins |
 //! | [`state`], [`signals`] | how far the run is, and what is seen of it |
 //! | [`step`] | what the run does next, for every state and every signal |
+//! | `app` | which workload of a Kustomization or HelmRelease is meant |
 //! | `conflict`, `look` | who stands in the way, and which signals hold: why |
 //! | [`batch`], [`workload`] | what the workloads are to have, what they have, and how it is written |
 //! | [`hook`], `calls`, [`metric`], [`hold`] | which hook is called next, whether a value is good, and the deadline |
@@ -25,6 +26,7 @@
 //! only what an accepted status intends. At most one intent is new in a look.
 
 pub mod acts;
+mod app;
 pub mod batch;
 mod begin;
 mod calls;
@@ -62,7 +64,7 @@ pub use calls::Calling;
 pub use conditions::BLOCKED;
 pub use conflict::{MANAGER, appliers};
 pub use considered::{Answer, Considered, Question, Told, asks, consider, subject};
-pub use given::{Given, former, needs_pods, wanted};
+pub use given::{Given, apps, former, needs_pods, target_of_run, wanted};
 pub use kept::{AUTOSCALER, kept};
 pub use plan::{Plan, check};
 pub use report::{Report, is_under_way, report, waits_for_gates};

@@ -68,9 +68,8 @@ pub fn wanted(namespace: &str, group: &str, kind: &str) -> Wanted {
 
 /// The place of a workload.
 pub fn place(namespace: &str, name: &Name) -> Place {
-    let (group, _) = name.kind.api_version().split_once('/').unwrap_or_default();
     Place {
-        wanted: wanted(namespace, group, name.kind.as_str()),
+        wanted: wanted(namespace, name.kind.group(), name.kind.as_str()),
         name: name.name.clone(),
     }
 }
@@ -173,7 +172,11 @@ impl Workloads {
     /// scales now. What it has scaled before is known by those that have named the autoscaler itself.
     pub fn concerned(&self, change: &Change) -> BTreeSet<ObjectKey> {
         let mut all = self.watched.concerned(change);
-        all.extend(self.scaled(change).iter().flat_map(|it| self.watched.of(it)));
+        all.extend(
+            self.scaled(change)
+                .iter()
+                .flat_map(|it| self.watched.of(it)),
+        );
         all
     }
 

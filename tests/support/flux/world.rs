@@ -1,25 +1,31 @@
-//! A control plane with the chart and with Flux on it.
+//! A control plane with the chart and with Flux on it, and with pods.
 //!
 //! What comes in: nothing, or the environment of a chore. What goes out: a world that all tests of a
 //! process share, or one of a test's own, where Flux may be stopped, killed and robbed.
 
 use anyhow::{Result, anyhow};
+use serde_json::json;
 use tokio::sync::OnceCell;
 
 use super::{Flux, Programs, Reach, Registry};
 use crate::cluster::Cluster;
 use crate::control_plane::ControlPlane;
+use crate::controller::Process;
 use crate::helm::Release;
 use crate::installation;
 use crate::progress::Stderr;
+use crate::workloads;
 
-/// A control plane with the chart and with Flux on it, and a registry beside it.
+/// A control plane with the chart and with Flux on it, and a registry beside it. The pods of Deployments and
+/// StatefulSets start as in [`workloads`].
 pub struct World {
     // In the order in which they end.
     /// The controllers.
     pub flux: Flux,
     /// Where OCI artifacts are.
     pub registry: Registry,
+    /// The node: without it no pod starts, and none ends.
+    pub node: Process,
     /// The servers.
     pub plane: ControlPlane,
 }
@@ -34,11 +40,20 @@ impl World {
         let progress = Stderr::new();
         let programs = Programs::ensure(&progress)?;
         let registry = Registry::start(&progress).await?;
-        let (plane, _) = installation::start(&Release::default(), "").await?;
-        let flux = Flux::start(&programs, plane.cluster(), Reach::Cluster).await?;
+        let options = installation::options().with_workloads();
+        let release = Release {
+            values: json!({"rollouts": {"enabled": true}}),
+            ..Release::default()
+        };
+        let (plane, _) = installation::start_on(options, &release, "").await?;
+        let (flux, node) = tokio::join!(
+            Flux::start(&programs, plane.cluster(), Reach::Cluster),
+            workloads::node(&progress, plane.cluster()),
+        );
         Ok(Self {
-            flux,
+            flux: flux?,
             registry,
+            node: node?,
             plane,
         })
     }

@@ -9,13 +9,14 @@ use std::ops::RangeInclusive;
 
 use sluice_crds::rollout::{Mode, Run, Size, WorkloadRecord};
 
+use super::app;
 use super::batch::{ARMED, InPlace, Pair, PairSizes, Scale};
 use super::claim::{Claim, Ended};
 use super::conflict::Member;
 use super::course::{Course, count, of_pair, pods, present};
 use super::given::Given;
 use super::identity;
-use super::plan::{AppKind, Members, Plan};
+use super::plan::Plan;
 use super::size::Span;
 use super::workload::{Kind, Workload};
 use crate::text::refusal::Refusal;
@@ -55,7 +56,7 @@ pub(super) fn begin(
     let object = given.object.as_ref();
     let ids = (
         identity::identity(object, Some(target.1.object)),
-        identity::revision(object, Some(target.1.object)),
+        app::revision(given, Some(target.1.object)),
     );
     let (Some(identity), Some(revision)) = ids else {
         return Ok(None);
@@ -91,23 +92,6 @@ pub(super) fn begin(
         start,
         course,
     }))
-}
-
-/// Of an application it is not known yet what its workloads are.
-pub(super) fn refuse_app(members: &Members) -> Option<Refusal> {
-    let kind = match members {
-        Members::Apps { kind, .. } => kind,
-        Members::Pair { .. } | Members::Alone { .. } | Members::InPlace { .. } => return None,
-    };
-    let word = match kind {
-        AppKind::Kustomization => "Kustomization",
-        AppKind::HelmRelease => "HelmRelease",
-    };
-    Some(Refusal::new(
-        "spec.targetRef.kind",
-        format!("the workloads of a {word} cannot be looked up yet"),
-        "name its Deployment, StatefulSet or CloneSet instead",
-    ))
 }
 
 /// The number of the run of the same that was not ended, and of which the status is lost.
@@ -159,8 +143,9 @@ fn course(
         let seen = members.get(place).map(|(_, it)| it.seen().wanted);
         claim.map_or(seen.unwrap_or(0), |claim| pods(claim.was))
     };
-    match &plan.members {
-        Members::Pair { strategy, .. } | Members::Apps { strategy, .. } => {
+    match (members[0].0.kind, members.len()) {
+        (Kind::StatefulSet | Kind::CloneSet, _) => in_place(plan, &members[0].1, was(0)),
+        (Kind::Deployment, 2..) => {
             let sources: Vec<u32> = (1..members.len()).map(was).collect();
             let old = sources.iter().map(|size| u64::from(*size)).sum();
             let there = old..=old + u64::from(was(0));
@@ -170,11 +155,12 @@ fn course(
                 .filter(|claim| counts(given, claim, identity, &there));
             let newest = claimed.max_by_key(|claim| claim.run);
             let of = newest.map(|claim| pods(claim.of));
-            let pair = Pair::of(plan.target_size, of, sources, *strategy)?;
+            let strategy = plan.members.strategy();
+            let pair = Pair::of(plan.target_size, of, sources, strategy)?;
             pair.span()?;
             Ok(Course::Pair(pair))
         }
-        Members::Alone { .. } => {
+        (Kind::Deployment, _) => {
             let to = plan.target_size.ok_or_else(|| {
                 Refusal::new(
                     "spec.rolloutPlan.targetSize",
@@ -184,7 +170,6 @@ fn course(
             })?;
             Ok(Course::Scale(Scale { from: was(0), to }))
         }
-        Members::InPlace { .. } => in_place(plan, &members[0].1, was(0)),
     }
 }
 

@@ -46,7 +46,7 @@ fn failed(status: &RolloutStatus) -> Vec<Wanted> {
         return stalled("RolloutFailed", &format!("it has failed; {AGAIN}"));
     };
     // Trying the same again changes nothing of these.
-    let is_final = ["InvalidSpec", "NotSupported", "Deleted"].contains(&reason.as_str());
+    let is_final = ["InvalidSpec", "Deleted"].contains(&reason.as_str());
     match is_final {
         true => stalled(reason, message),
         false => stalled(reason, &format!("{message}; {AGAIN}")),

@@ -22,6 +22,7 @@ pub use fields::MANAGER;
 pub(super) use fields::managed;
 pub(super) use flux::SSA;
 pub use flux::appliers;
+pub(super) use flux::{applied_at, unknown_applier};
 
 /// Something that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]

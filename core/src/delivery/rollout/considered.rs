@@ -11,7 +11,7 @@ use super::desk::Desk;
 use super::given::Given;
 use super::look::Gates;
 use super::plan::Plan;
-use super::{KIND, check, identity};
+use super::{KIND, app, check};
 use crate::gate::set::Gathered;
 use crate::text::refusal::Refusals;
 
@@ -89,7 +89,7 @@ fn question(desk: &Desk<'_>, batch: usize) -> Option<Question> {
     let target = desk.target();
     let revision = match run {
         Some(run) if !desk.is_modified(object.status.as_ref()?) => run.revision.clone(),
-        Some(_) | None => identity::revision(object, target.as_ref().map(|(_, it)| it.object))?,
+        Some(_) | None => app::revision(desk.given, target.as_ref().map(|(_, it)| it.object))?,
     };
     Some(about(object, desk.plan, batch, Some(revision)))
 }

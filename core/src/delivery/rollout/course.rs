@@ -7,7 +7,7 @@ use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::{Mode, Run, Size};
 
 use super::batch::{Due, InPlace, Pair, PairSizes, Scale, Seen};
-use super::plan::{Members, Plan};
+use super::plan::Plan;
 use super::size::Span;
 use super::state::Illegal;
 use super::workload::{Kind, Workload};
@@ -92,22 +92,17 @@ impl Course {
     pub(super) fn of(plan: &Plan, run: &Run, status: &RolloutStatus) -> Result<Self, Illegal> {
         let total = pods(status.rollout_target_size.ok_or(Illegal)?);
         let original = pods(status.rollout_original_size.unwrap_or(0));
-        match (run.mode, &plan.members) {
-            (Mode::Pair, _) => {
-                let strategy = match &plan.members {
-                    Members::Pair { strategy, .. } | Members::Apps { strategy, .. } => *strategy,
-                    // The spec names something else now, and this run only ends.
-                    Members::Alone { .. } | Members::InPlace { .. } => {
-                        sluice_crds::rollout::RolloutStrategy::IncreaseFirst
-                    }
-                };
+        match run.mode {
+            Mode::Pair => {
+                // Where the spec names something else now, this run only ends.
+                let strategy = plan.members.strategy();
                 let was = run.workloads.iter().skip(1).map(|it| pods(it.was));
                 Pair::of(Some(total), None, was.collect(), strategy)
                     .map(Course::Pair)
                     .map_err(|_| Illegal)
             }
-            (Mode::Update, _) => Ok(Course::Update(InPlace { replicas: total })),
-            (Mode::Scale, _) => Ok(Course::Scale(Scale {
+            Mode::Update => Ok(Course::Update(InPlace { replicas: total })),
+            Mode::Scale => Ok(Course::Scale(Scale {
                 from: original,
                 to: total,
             })),

@@ -1,13 +1,14 @@
 //! What a look works with: what is given, the plan, and the workloads as they are.
 
 use jiff::Timestamp;
-use sluice_crds::rollout::{Run, Size, WorkloadRecord};
+use sluice_crds::rollout::{Run, Size, WorkloadRecord, WorkloadReference};
 use sluice_crds::{Rollout, RolloutStatus};
 
+use super::app::{self, NotFound};
 use super::claim::{Claim, Ended};
 use super::conflict::{Member, is_it};
 use super::course::{count, present};
-use super::given::{Given, Name, Pod, Sight};
+use super::given::{Given, Name, Pod, Sight, references};
 use super::identity;
 use super::look::Why;
 use super::plan::Plan;
@@ -24,16 +25,6 @@ pub(super) struct Desk<'g> {
 
 /// A workload of a run. None: it is gone, or another object has its name.
 pub(super) type OfRun<'g> = (&'g WorkloadRecord, Option<Member<'g>>);
-
-/// The workloads that a spec names.
-pub(super) enum Named<'g> {
-    /// All are here, the target first.
-    Here(Vec<Member<'g>>),
-    /// One of them is not.
-    Missing(Name),
-    /// It is not known, or not up to date: why.
-    Unsure(Why),
-}
 
 impl<'g> Desk<'g> {
     pub(super) fn object(&self) -> &'g Rollout {
@@ -68,23 +59,34 @@ impl<'g> Desk<'g> {
         self.plan.sizes.count()
     }
 
-    /// The workloads that the spec names.
-    pub(super) fn named(&self) -> Named<'g> {
-        let spec = &self.object().spec;
-        let all = [&spec.target_ref].into_iter().chain(&spec.source_ref);
-        let names: Vec<Name> = all.filter_map(Name::of).collect();
+    /// The workloads that the spec names, the target first.
+    pub(super) fn named(&self) -> Result<Vec<Member<'g>>, NotFound> {
+        let all = references(self.object());
+        let mut found: Vec<_> = all.map(|(field, it)| self.find(&field, it)).collect();
         // What is unsure may be missing; what is missing is surely so.
-        if let Some(why) = names.iter().find_map(|name| self.unsure(name)) {
-            return Named::Unsure(why);
+        let is_unsure = |it: &Result<_, _>| matches!(it, Err(NotFound::Unsure(_)));
+        if let Some(place) = found.iter().position(is_unsure) {
+            found.swap(0, place);
         }
-        let mut here = Vec::new();
-        for name in names {
-            match self.workload(&name) {
-                Some(workload) => here.push((name, workload)),
-                None => return Named::Missing(name),
-            }
+        found.into_iter().collect()
+    }
+
+    /// Their names, as far as they are known.
+    pub(super) fn names(&self) -> Vec<Name> {
+        let all = references(self.object());
+        let names = all.map(|(field, it)| app::workload(self.given, &field, it));
+        names.filter_map(Result::ok).collect()
+    }
+
+    fn find(&self, field: &str, reference: &WorkloadReference) -> Result<Member<'g>, NotFound> {
+        let name = app::workload(self.given, field, reference)?;
+        if let Some(why) = self.unsure(&name) {
+            return Err(NotFound::Unsure(why));
         }
-        Named::Here(here)
+        match self.workload(&name) {
+            Some(workload) => Ok((name, workload)),
+            None => Err(NotFound::Missing(format!("there is no {name}"))),
+        }
     }
 
     fn workload(&self, name: &Name) -> Option<Workload<'g>> {
@@ -126,8 +128,10 @@ impl<'g> Desk<'g> {
 
     /// The target as the spec names it, if it is here.
     pub(super) fn target(&self) -> Option<Member<'g>> {
-        let name = Name::of(&self.object().spec.target_ref)?;
-        Some((name.clone(), self.workload(&name)?))
+        let (field, reference) = references(self.object()).next()?;
+        let name = app::workload(self.given, &field, reference).ok()?;
+        let workload = self.workload(&name)?;
+        Some((name, workload))
     }
 
     /// How many pods of the new version are available. None: they have to be counted, and are not listed.

@@ -292,15 +292,11 @@ pub(super) fn releases(
     members: &[OfRun<'_>],
     state: State,
 ) -> Vec<usize> {
-    let spec = &desk.object().spec;
-    let is_named = |name: &super::given::Name| {
-        let mut all = [&spec.target_ref].into_iter().chain(&spec.source_ref);
-        all.any(|it| super::given::Name::of(it).as_ref() == Some(name))
-    };
+    let named = desk.names();
     let all = members.iter().enumerate();
     let all = all.filter_map(|(place, (_, member))| {
         let (name, workload) = member.as_ref()?;
-        let gives_way = state == State::Abandoned && !is_named(name);
+        let gives_way = state == State::Abandoned && !named.contains(name);
         let goes = gives_way || ended(state).is_some();
         (goes && desk.is_claimed(run, workload)).then_some(place)
     });

@@ -13,6 +13,7 @@ use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::gatekeeper::Range;
 use sluice_crds::rollout::{Mode, WorkloadReference};
 
+use super::app;
 use super::hook::Answer;
 use super::metric::Measured;
 use super::workload::Kind;
@@ -175,6 +176,35 @@ pub struct Applier {
     pub name: String,
 }
 
+impl Applier {
+    /// What a reference of a Rollout in this namespace names. None: it names a workload, or nothing that is
+    /// known.
+    pub fn of(namespace: &str, reference: &WorkloadReference) -> Option<Self> {
+        let all = [ConsumerKind::Kustomization, ConsumerKind::HelmRelease].into_iter();
+        let mut kinds = all.filter(|kind| kind.as_str() == reference.kind);
+        Some(Self {
+            kind: kinds.next()?,
+            namespace: namespace.to_owned(),
+            name: reference.name.clone(),
+        })
+    }
+}
+
+impl std::fmt::Display for Applier {
+    fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            text,
+            "{} {}/{}",
+            self.kind.as_str(),
+            self.namespace,
+            self.name
+        )
+    }
+}
+
+/// What is known of Kustomizations and HelmReleases.
+pub type Appliers = BTreeMap<Applier, Sight>;
+
 /// Everything that a look is decided from.
 #[derive(Clone, Debug)]
 pub struct Given {
@@ -194,8 +224,8 @@ pub struct Given {
     pub others: BTreeMap<String, String>,
     /// The autoscalers of the namespace, or why they are not known.
     pub autoscalers: Result<Vec<Autoscaler>, String>,
-    /// The Kustomizations and HelmReleases that the labels of the workloads name.
-    pub appliers: BTreeMap<Applier, Sight>,
+    /// The Kustomizations and HelmReleases that the spec and the labels of the workloads name.
+    pub appliers: Appliers,
     /// Since when something of this is not up to date, as far as the process remembers.
     pub unsure_since: Option<Timestamp>,
     /// The instant.
@@ -207,17 +237,42 @@ impl Given {
     pub(super) fn sight(&self, name: &Name) -> &Sight {
         self.workloads.get(name).unwrap_or(&NOT_YET)
     }
+
+    /// What is known of a Kustomization or HelmRelease.
+    pub(super) fn applier(&self, applier: &Applier) -> &Sight {
+        self.appliers.get(applier).unwrap_or(&NOT_YET)
+    }
 }
 
-/// The workloads that a look has to know: those of the run, and those that the spec names.
-pub fn wanted(object: &Rollout) -> BTreeSet<Name> {
+/// What a spec names: the target first, each with its field.
+pub(super) fn references(object: &Rollout) -> impl Iterator<Item = (String, &WorkloadReference)> {
+    let target = [("spec.targetRef".to_owned(), &object.spec.target_ref)];
+    let sources = object.spec.source_ref.iter().enumerate();
+    let sources = sources.map(|(place, it)| (format!("spec.sourceRef[{place}]"), it));
+    target.into_iter().chain(sources)
+}
+
+/// The Kustomizations and HelmReleases that a spec names.
+pub fn apps(object: &Rollout) -> BTreeSet<Applier> {
+    let namespace = object.metadata.namespace.as_deref().unwrap_or_default();
+    let all = references(object);
+    all.filter_map(|(_, it)| Applier::of(namespace, it))
+        .collect()
+}
+
+/// The workloads that a look has to know: those of the run, those that the spec names, and those among which one
+/// of an application is chosen.
+pub fn wanted(object: &Rollout, apps: &Appliers) -> BTreeSet<Name> {
     let run = object.status.as_ref().and_then(|it| it.run.as_ref());
     let of_run = run.into_iter().flat_map(|run| &run.workloads);
-    let spec = [&object.spec.target_ref].into_iter();
-    let references = spec
-        .chain(&object.spec.source_ref)
-        .chain(of_run.map(|it| &it.r#ref));
-    references.filter_map(Name::of).collect()
+    let references = references(object).map(|(_, it)| it);
+    let named = references.chain(of_run.map(|it| &it.r#ref));
+    let named: BTreeSet<Name> = named.filter_map(Name::of).collect();
+    let apps = super::given::apps(object).into_iter().filter_map(|app| {
+        let inventory = apps.get(&app)?.object()?;
+        Some(app::workloads(inventory, &app.namespace).own)
+    });
+    named.into_iter().chain(apps.flatten()).collect()
 }
 
 /// The workload that goes back in place, and the ControllerRevision with its old template. Its templates have to be
@@ -240,21 +295,24 @@ pub fn former(object: &Rollout) -> Option<(Name, Option<&str>)> {
     Some((Name::of(&target.r#ref)?, target.former.as_deref()))
 }
 
-/// Whether a look has to know the pods of the target, which cost a request.
+/// Whether a look has to know the pods of the target, which cost a request: see [`target_of_run`].
 pub fn needs_pods(object: &Rollout) -> bool {
     use sluice_crds::rollout::RollingState as State;
-    let status = object.status.as_ref();
-    let is_set = object.spec.target_ref.kind == Kind::StatefulSet.as_str();
-    is_set
-        && status
-            .and_then(|it| it.rolling_state)
-            .is_some_and(|state| match state {
-                State::RollingInBatches | State::RolloutFailing | State::RolloutDeleting => true,
-                State::VerifyingSpec
-                | State::Initializing
-                | State::Finalising
-                | State::RolloutSucceed
-                | State::RolloutAbandoned
-                | State::RolloutFailed => false,
-            })
+    let state = object.status.as_ref().and_then(|it| it.rolling_state);
+    let counts = state.is_some_and(|state| match state {
+        State::RollingInBatches | State::RolloutFailing | State::RolloutDeleting => true,
+        State::VerifyingSpec
+        | State::Initializing
+        | State::Finalising
+        | State::RolloutSucceed
+        | State::RolloutAbandoned
+        | State::RolloutFailed => false,
+    });
+    counts && target_of_run(object).is_some_and(|it| it.kind == Kind::StatefulSet)
+}
+
+/// The target of the run.
+pub fn target_of_run(object: &Rollout) -> Option<Name> {
+    let run = object.status.as_ref()?.run.as_ref()?;
+    Name::of(&run.workloads.first()?.r#ref)
 }

@@ -26,7 +26,7 @@ pub(super) fn identity(object: &Rollout, target: Option<&Value>) -> Option<Strin
         json!([reference.kind, reference.name])
     };
     let sources: Vec<Value> = spec.source_ref.iter().map(name).collect();
-    let version = revision(object, target)?;
+    let version = spec.revision.clone().or_else(|| template(target?))?;
     Some(hash(&json!([
         name(&spec.target_ref),
         sources,
@@ -34,12 +34,6 @@ pub(super) fn identity(object: &Rollout, target: Option<&Value>) -> Option<Strin
         spec.revision.is_some(),
         version,
     ])))
-}
-
-/// The revision that gates are asked about.
-pub(super) fn revision(object: &Rollout, target: Option<&Value>) -> Option<String> {
-    let written = object.spec.revision.clone();
-    written.or_else(|| template(target?))
 }
 
 /// What the spec says of a batch, as a hash.

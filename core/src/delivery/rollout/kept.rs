@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::rollout::marks;
 
+use super::app;
 use super::claim;
 use super::conflict::{SSA, managed};
 use super::identity::{self, HASH};
@@ -22,9 +23,32 @@ const OF_AUTOSCALER: &[&str] = &[
     "/spec/scaleTargetRef/kind",
     "/spec/scaleTargetRef/name",
 ];
-/// What is read of what applies workloads.
-const OF_KUSTOMIZATION: &[&str] = &["/spec/ignore"];
-const OF_HELM_RELEASE: &[&str] = &["/spec/driftDetection"];
+/// What is read of what applies workloads, but for its inventory and whether it is ready.
+const OF_KUSTOMIZATION: &[&str] = &[
+    "/metadata/name",
+    "/metadata/namespace",
+    "/metadata/generation",
+    "/spec/suspend",
+    "/spec/ignore",
+    "/status/observedGeneration",
+    "/status/lastAppliedRevision",
+    "/status/lastAttemptedRevision",
+];
+const OF_HELM_RELEASE: &[&str] = &[
+    "/metadata/name",
+    "/metadata/namespace",
+    "/metadata/generation",
+    "/spec/suspend",
+    "/spec/driftDetection",
+    "/spec/chartRef",
+    "/spec/chart/spec/sourceRef",
+    "/status/observedGeneration",
+];
+/// What is read of its conditions, and of its releases. A Kustomization has no such releases.
+const OF_CONDITION: &[&str] = &["/type", "/status", "/lastTransitionTime"];
+const OF_RELEASE: &[&str] = &["/chartVersion", "/ociDigest", "/status"];
+/// How many releases are kept, the newest first.
+const RELEASES: usize = 5;
 /// What is read of a workload, but for its labels, annotations, owners and template.
 const OF_WORKLOAD: &[&str] = &[
     "/metadata/name",
@@ -63,15 +87,34 @@ pub fn kept(object: Value) -> Value {
         .into_iter()
         .find(|it| it.as_str() == kind)
     {
-        Some(ConsumerKind::Kustomization) => picked(&object, OF_KUSTOMIZATION),
-        Some(ConsumerKind::HelmRelease) => picked(&object, OF_HELM_RELEASE),
+        Some(ConsumerKind::Kustomization) => applier(&object, OF_KUSTOMIZATION, &[]),
+        Some(ConsumerKind::HelmRelease) => applier(&object, OF_HELM_RELEASE, OF_RELEASE),
         None => object,
     }
+}
+
+/// What applies workloads: which of them, and whether it is ready.
+fn applier(object: &Value, fields: &[&str], of_release: &[&str]) -> Value {
+    let mut kept = picked(object, fields);
+    let status = &object["status"];
+    let list = |field: &str| status[field].as_array().into_iter().flatten();
+    let ready = list("conditions").filter(|it| it["type"] == "Ready");
+    let ready: Vec<_> = ready.map(|it| picked(it, OF_CONDITION)).collect();
+    let workloads: Vec<_> = app::entries(object).map(|(entry, ..)| entry).collect();
+    let releases = list("history")
+        .take(RELEASES)
+        .filter(|_| !of_release.is_empty());
+    let releases: Vec<_> = releases.map(|it| picked(it, of_release)).collect();
+    kept["status"]["conditions"] = ready.into();
+    kept["status"]["inventory"] = json!({"entries": workloads});
+    kept["status"]["history"] = releases.into();
+    kept
 }
 
 fn workload(object: &Value) -> Value {
     let mut kept = picked(object, OF_WORKLOAD);
     let all_labels: Map<String, Value> = labels()
+        .chain([app::COMPONENT])
         .filter_map(|it| text(object, "labels", it))
         .collect();
     let claim = text(object, "annotations", marks::CLAIM);
@@ -133,7 +176,10 @@ mod tests {
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {
                 "name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "7", "generation": 3,
-                "labels": {"app": "web", "kustomize.toolkit.fluxcd.io/name": "apps"},
+                "labels": {
+                    "app": "web", "app.kubernetes.io/component": "web",
+                    "kustomize.toolkit.fluxcd.io/name": "apps",
+                },
                 "annotations": {
                     "deployment.kubernetes.io/revision": "4",
                     "kubectl.kubernetes.io/last-applied-configuration": "x".repeat(10_000),
@@ -171,7 +217,9 @@ mod tests {
         let expected = json!({
             "metadata": {
                 "name": "web", "uid": "u-1", "resourceVersion": "7", "generation": 3,
-                "labels": {"kustomize.toolkit.fluxcd.io/name": "apps"},
+                "labels": {
+                    "app.kubernetes.io/component": "web", "kustomize.toolkit.fluxcd.io/name": "apps",
+                },
                 "annotations": {marks::CLAIM: "{}"}, "managedFields": owned,
             },
             "spec": {
@@ -212,16 +260,45 @@ mod tests {
         assert_eq!(kept(autoscaler), expected);
         let applier = |kind: &str| {
             json!({
-                "kind": kind, "metadata": {"name": "apps"},
-                "spec": {"interval": "10m", "ignore": [1], "driftDetection": {"mode": "enabled"}},
-                "status": {"inventory": {"entries": ["x"]}},
+                "kind": kind, "metadata": {"name": "apps", "generation": 2, "uid": "u-1"},
+                "spec": {
+                    "interval": "10m", "ignore": [1], "driftDetection": {"mode": "enabled"},
+                    "chartRef": {"kind": "HelmChart"}, "values": {"a": "b"},
+                },
+                "status": {
+                    "lastAppliedRevision": "main@sha1:1",
+                    "inventory": {"entries": [
+                        {"id": "shop_web_apps_Deployment", "v": "v1"}, {"id": "shop_web__Service", "v": "v1"},
+                    ]},
+                    "history": [{"chartVersion": "1.0.0", "digest": "x"}],
+                    "conditions": [
+                        {"type": "Ready", "status": "True", "message": "x", "lastTransitionTime": "t"},
+                        {"type": "Healthy", "status": "True"},
+                    ],
+                },
             })
         };
+        let status = |releases: Value| {
+            json!({
+                "inventory": {"entries": [{"id": "shop_web_apps_Deployment", "v": "v1"}]},
+                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "t"}],
+                "history": releases,
+            })
+        };
+        let mut of_kustomization = status(json!([]));
+        of_kustomization["lastAppliedRevision"] = "main@sha1:1".into();
+        let metadata = json!({"name": "apps", "generation": 2});
         assert_eq!(
             kept(applier("Kustomization")),
-            json!({"spec": {"ignore": [1]}})
+            json!({"metadata": metadata, "spec": {"ignore": [1]}, "status": of_kustomization})
         );
-        let drift = json!({"spec": {"driftDetection": {"mode": "enabled"}}});
-        assert_eq!(kept(applier("HelmRelease")), drift);
+        let spec = json!({
+            "driftDetection": {"mode": "enabled"}, "chartRef": {"kind": "HelmChart"},
+        });
+        let of_release = status(json!([{"chartVersion": "1.0.0"}]));
+        assert_eq!(
+            kept(applier("HelmRelease")),
+            json!({"metadata": metadata, "spec": spec, "status": of_release})
+        );
     }
 }

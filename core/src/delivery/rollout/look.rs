@@ -9,7 +9,7 @@ use sluice_crds::{Decision, RolloutStatus};
 
 use super::begin::Beginning;
 use super::calls::Calling;
-use super::conflict::Conflict;
+use super::conflict::{self, Conflict, Member};
 use super::course::Course;
 use super::desk::{Desk, OfRun};
 use super::ending::Ending;
@@ -227,6 +227,20 @@ fn autoscalers(desk: &Desk<'_>, look: &mut Look) {
     {
         let what = "which HorizontalPodAutoscalers there are";
         look.say(Signal::Stale, Why::unreadable(what, why));
+    }
+}
+
+/// Whether Flux writes again what a run writes has to be known in the same way.
+fn appliers<'g: 'm, 'm>(
+    desk: &Desk<'g>,
+    members: impl Iterator<Item = (usize, &'m Member<'g>)>,
+    look: &mut Look,
+) {
+    let mut members = members.filter(|_| waits_for_news(desk));
+    let unknown = members
+        .find_map(|(place, member)| conflict::unknown_applier(desk.given, member, place == 0));
+    if let Some((applier, why)) = unknown {
+        look.say(Signal::Stale, Why::unreadable(applier, why));
     }
 }
 

@@ -189,6 +189,13 @@ pub fn check(object: &Rollout) -> Result<Plan, Refusals> {
     }
 }
 
+/// The first mistake about what is rolled out in place of what.
+pub(super) fn refuse_members(spec: &RolloutSpec) -> Option<Refusal> {
+    let mut mistakes = Vec::new();
+    members::read(spec, &mut mistakes);
+    mistakes.into_iter().next()
+}
+
 /// The plan, if what it is made of can be read. Whatever is wrong is added to `mistakes`.
 fn read(spec: &RolloutSpec, mistakes: &mut Vec<Refusal>) -> Option<Plan> {
     let RolloutSpec {

@@ -243,8 +243,9 @@ fn held(desk: &Desk<'_>, chain: &mut Chain, kept: bool) {
         Some(why) => {
             let last = chain.draft.status.held.take();
             let is_same = |it: &&Held| (it.reason.as_str(), &it.by) == (why.reason, &why.by);
-            // Why something is not known is told in the words of the moment.
-            let is_kept = kept && chain.decides != Some(Signal::Stale);
+            // Why something is not known is told in the words of the moment, and so is what to do about a conflict.
+            let is_new = [Some(Signal::Stale), Some(Signal::Contested)].contains(&chain.decides);
+            let is_kept = kept && !is_new;
             let same = last.as_ref().filter(|it| is_kept && is_same(it));
             let message = same.map_or_else(|| why.message.clone(), |it| it.message.clone());
             chain.draft.status.held = Some(Held {

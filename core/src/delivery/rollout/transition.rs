@@ -17,7 +17,6 @@ use super::ending::{rearmed, reverted, settled};
 use super::hold::Deadline;
 use super::identity;
 use super::look::{Gates, Look};
-use super::plan::Members;
 use super::state::State;
 use crate::time::stamp::time;
 use crate::verdict::condition::cut;
@@ -262,11 +261,7 @@ impl Draft {
         let Some(run) = self.status.run.clone() else {
             return;
         };
-        let rearm = match &desk.plan.members {
-            Members::InPlace { rearm, .. } | Members::Apps { rearm, .. } => *rearm,
-            Members::Pair { .. } | Members::Alone { .. } => false,
-        };
-        let sizes = rearmed(&run, &desk.of_run(&run), rearm);
+        let sizes = rearmed(&run, &desk.of_run(&run), desk.plan.members.rearms());
         self.intend(desk, None, sizes);
     }
 

@@ -45,7 +45,7 @@ impl Kind {
         }
     }
 
-    /// Its group alone.
+    /// Its group, as inventories have it.
     pub fn group(self) -> &'static str {
         match self {
             Kind::Deployment | Kind::StatefulSet => "apps",

@@ -1,6 +1,7 @@
 //! Watches of Rollouts, and of the workloads that they name.
 
 use kube::ResourceExt;
+use sluice_core::delivery::rollout::given::Appliers;
 use sluice_core::delivery::rollout::wanted;
 use sluice_crds::Rollout;
 
@@ -19,7 +20,9 @@ pub(super) async fn follow(parts: Parts) {
         // A claim of one that is gone counts no longer.
         let gone = change.before.filter(|_| change.now.is_none());
         if let Some(gone) = gone.and_then(Seen::object) {
-            let others = parts.workloads.of(&change.key.namespace, &wanted(gone));
+            // Those of its run have a claim.
+            let workloads = wanted(gone, &Appliers::default());
+            let others = parts.workloads.of(&change.key.namespace, &workloads);
             let others = others.into_iter().map(|it| Work::own(Kind::Rollout, it));
             others.for_each(|it| parts.waker.wake(it));
         }
@@ -44,5 +47,12 @@ pub(super) async fn follow_workloads(parts: Parts) {
     };
     let concerned = |change: &_| parts.workloads.concerned(change);
     let led = (begin, end);
-    named::follow(&parts, &parts.workloads.watched, Kind::Rollout, concerned, led).await;
+    named::follow(
+        &parts,
+        &parts.workloads.watched,
+        Kind::Rollout,
+        concerned,
+        led,
+    )
+    .await;
 }

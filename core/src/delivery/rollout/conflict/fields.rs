@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::delivery::rollout::kept::put;
@@ -50,6 +51,15 @@ pub(super) fn applies(object: &Value, pointer: &str, manager: &str) -> bool {
     entries(object, pointer)
         .iter()
         .any(|entry| entry["manager"] == manager && entry["operation"] == "Apply")
+}
+
+/// When a manager has applied something of the spec last that was another value before.
+pub(super) fn applied_at(object: &Value, manager: &str) -> Option<Timestamp> {
+    let applied = entries(object, "/spec").into_iter();
+    let applied = applied.filter(|it| it["manager"] == manager && it["operation"] == "Apply");
+    applied
+        .filter_map(|entry| entry["time"].as_str()?.parse().ok())
+        .max()
 }
 
 /// Who has written the field last, but for ourselves.

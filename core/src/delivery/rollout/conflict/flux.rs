@@ -4,13 +4,14 @@
 //! the Kustomization or HelmRelease says that the field is left alone. That Flux owns a field is not enough: it
 //! stays an owner of those that it ignores.
 
+use jiff::Timestamp;
 use regex::RegexBuilder;
 use serde_json::Value;
 use sluice_crds::gated_source::ConsumerKind;
 
 use super::{Conflict, Member, fields};
 use crate::delivery::rollout::given::{Applier, Given, Name, Sight};
-use crate::delivery::rollout::workload::Workload;
+use crate::delivery::rollout::workload::{Kind, Workload};
 use crate::flux::users::labelled;
 
 /// The annotation of an object that says how kustomize-controller applies it.
@@ -30,11 +31,7 @@ pub(super) fn applies_again(
     (name, workload): &Member<'_>,
     is_target: bool,
 ) -> Option<Conflict> {
-    let fields = match is_target {
-        true => name.kind.fields(),
-        false => &["/spec/replicas"],
-    };
-    let applied: Vec<_> = fields
+    let applied: Vec<_> = written(name, is_target)
         .iter()
         .filter(|field| applies(given, (name, workload), field).is_some())
         .copied()
@@ -52,6 +49,47 @@ pub(super) fn applies_again(
     ))
 }
 
+/// The fields that a run writes.
+fn written(name: &Name, is_target: bool) -> &'static [&'static str] {
+    match is_target {
+        true => name.kind.fields(),
+        false => &["/spec/replicas"],
+    }
+}
+
+/// What of Flux has applied such a field, or a template that may have to be brought back, where it is not known
+/// whether it leaves that alone: and why it is not known.
+pub(in crate::delivery::rollout) fn unknown_applier<'g>(
+    given: &'g Given,
+    (name, workload): &Member<'_>,
+    is_target: bool,
+) -> Option<(Applier, &'g str)> {
+    let template: &[_] = match name.kind {
+        Kind::Deployment => &[],
+        Kind::StatefulSet | Kind::CloneSet => &["/spec/template"],
+    };
+    let fields = || written(name, is_target).iter().chain(template);
+    let mut all = appliers(workload).into_iter();
+    all.find_map(|applier| {
+        let manager = manager(applier.kind);
+        let Sight::Unknown(why) = given.applier(&applier) else {
+            return None;
+        };
+        let applies = fields().any(|field| fields::applies(workload.object, field, manager));
+        let is_known =
+            applier.kind == ConsumerKind::Kustomization && is_left_alone(workload.object);
+        (applies && !is_known).then_some((applier, why.as_ref()))
+    })
+}
+
+/// When Flux has changed the spec last.
+pub(in crate::delivery::rollout) fn applied_at(
+    workload: &Value,
+    kind: ConsumerKind,
+) -> Option<Timestamp> {
+    fields::applied_at(workload, manager(kind))
+}
+
 fn place(by: &str) -> &'static str {
     match by.starts_with(ConsumerKind::HelmRelease.as_str()) {
         true => "its spec.driftDetection",
@@ -65,22 +103,15 @@ pub(super) fn applies(
     (name, workload): (&Name, &Workload<'_>),
     field: &str,
 ) -> Option<String> {
-    let metadata = workload.object.get("metadata")?;
-    appliers(workload).into_iter().find_map(|applier| {
-        let object = given.appliers.get(&applier).and_then(Sight::object)?;
-        let does = fields::applies(workload.object, field, manager(applier.kind))
-            && !leaves_alone(metadata, &applier, object)
-            && !ignores(object, applier.kind, name, field);
-        let called = || {
-            let Applier {
-                kind,
-                namespace,
-                name,
-            } = &applier;
-            format!("{} {namespace}/{name}", kind.as_str())
-        };
-        does.then(called)
-    })
+    let mut all = appliers(workload).into_iter();
+    let found = all.find(|applier| {
+        given.applier(applier).object().is_some_and(|object| {
+            fields::applies(workload.object, field, manager(applier.kind))
+                && !leaves_alone(workload.object, applier.kind, object)
+                && !ignores(object, applier.kind, name, field)
+        })
+    });
+    found.map(|applier| applier.to_string())
 }
 
 /// The Kustomizations and HelmReleases that have applied a workload, as its labels say.
@@ -103,16 +134,20 @@ fn manager(kind: ConsumerKind) -> &'static str {
     }
 }
 
-/// Whether the object, or the whole applier, is left alone.
-fn leaves_alone(metadata: &Value, applier: &Applier, object: &Value) -> bool {
-    match applier.kind {
-        ConsumerKind::Kustomization => {
-            let annotation = metadata["annotations"].get(SSA).and_then(Value::as_str);
-            annotation.is_some_and(|value| LEFT_ALONE.contains(&value))
-        }
+/// Whether the workload says that kustomize-controller leaves it alone.
+fn is_left_alone(workload: &Value) -> bool {
+    let annotation = workload["metadata"]["annotations"].get(SSA);
+    let annotation = annotation.and_then(Value::as_str);
+    annotation.is_some_and(|value| LEFT_ALONE.contains(&value))
+}
+
+/// Whether the workload, or all that the applier has, is left alone.
+fn leaves_alone(workload: &Value, kind: ConsumerKind, applier: &Value) -> bool {
+    match kind {
+        ConsumerKind::Kustomization => is_left_alone(workload),
         // Without the detection of drift, a HelmRelease writes only when its chart or its values change.
         ConsumerKind::HelmRelease => {
-            object.pointer("/spec/driftDetection/mode") != Some(&"enabled".into())
+            applier.pointer("/spec/driftDetection/mode") != Some(&"enabled".into())
         }
     }
 }

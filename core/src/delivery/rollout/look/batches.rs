@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::{MetricRecord, Run};
 
-use super::{Gates, Look, Why, autoscalers, closed, course, presence};
+use super::{Gates, Look, Why, appliers, autoscalers, closed, course, presence};
 use crate::delivery::rollout::batch::Due;
 use crate::delivery::rollout::calls::{self, Hooks};
 use crate::delivery::rollout::conflict;
@@ -31,6 +31,9 @@ pub(super) fn look(
     let index = calls::batch(status);
     presence(desk, &members, look, false);
     autoscalers(desk, look);
+    let here = members.iter().enumerate();
+    let here = here.filter_map(|(place, (_, member))| Some((place, member.as_ref()?)));
+    appliers(desk, here, look);
     contested(desk, status, run, &members, look);
     let own = (state == State::BatchInitializing).then_some(index);
     let next = own.or_else(|| (state == State::BatchReady).then_some(index + 1));

@@ -1,41 +1,48 @@
 //! Verifying: whether a run may begin, and which.
 
-use super::{Gates, Look, Why, autoscalers, closed};
+use super::{Gates, Look, Why, appliers, autoscalers, closed, waits_for_news};
+use crate::delivery::rollout::app::{self, NotFound};
 use crate::delivery::rollout::begin::{self, Beginning};
 use crate::delivery::rollout::conflict::{self, Member};
 use crate::delivery::rollout::course::Course;
-use crate::delivery::rollout::desk::{Desk, Named};
+use crate::delivery::rollout::desk::Desk;
 use crate::delivery::rollout::signals::Signal;
+use crate::text::refusal::Refusal;
 
 pub(super) fn look(desk: &Desk<'_>, gates: Gates<'_>, look: &mut Look) {
-    if let Some(refusal) = begin::refuse_app(&desk.plan.members) {
-        look.say(
-            Signal::Refused,
-            Why::new("NotSupported", refusal.to_string()),
-        );
-        return;
-    }
-    let members = match desk.named() {
-        Named::Here(members) => members,
-        Named::Unsure(why) => return look.say(Signal::Stale, why),
-        Named::Missing(name) => {
-            let message = format!("there is no {name}");
-            look.say(Signal::Gone, Why::new("WorkloadMissing", message));
-            return;
+    let found = desk.named().and_then(|members| {
+        let refusal = app::refuse(desk.object(), &members);
+        refusal.map_or(Ok(members), |it| Err(NotFound::Refused(it)))
+    });
+    let members = match found {
+        Ok(members) => members,
+        Err(NotFound::Unsure(why)) if waits_for_news(desk) => {
+            return look.say(Signal::Stale, why);
         }
+        Err(NotFound::Unsure(_)) => return,
+        Err(NotFound::Missing(message)) => {
+            return look.say(Signal::Gone, Why::new("WorkloadMissing", message));
+        }
+        Err(NotFound::Refused(refusal)) => return refused(&refusal, look),
     };
     autoscalers(desk, look);
+    appliers(desk, members.iter().enumerate(), look);
+    if let Some(why) = app::unsettled(desk.given, &members[0].1) {
+        return look.say(Signal::Closed, why);
+    }
     match begin::begin(desk.given, desk.plan, &members) {
-        Err(refusal) => look.say(
-            Signal::Refused,
-            Why::new("InvalidSpec", refusal.to_string()),
-        ),
+        Err(refusal) => refused(&refusal, look),
         Ok(None) => look.say(
             Signal::Stale,
             Why::new("Stale", "the target has no pod template"),
         ),
         Ok(Some(beginning)) => begins(desk, &members, beginning, gates, look),
     }
+}
+
+fn refused(refusal: &Refusal, look: &mut Look) {
+    let why = Why::new("InvalidSpec", refusal.to_string());
+    look.say(Signal::Refused, why);
 }
 
 fn begins(

@@ -52,6 +52,24 @@ pub enum Members {
     },
 }
 
+impl Members {
+    /// Which is scaled first, where there is a target and a source.
+    pub fn strategy(&self) -> RolloutStrategy {
+        match self {
+            Members::Pair { strategy, .. } | Members::Apps { strategy, .. } => *strategy,
+            Members::Alone { .. } | Members::InPlace { .. } => RolloutStrategy::IncreaseFirst,
+        }
+    }
+
+    /// Whether a partition is raised again after success.
+    pub fn rearms(&self) -> bool {
+        match self {
+            Members::InPlace { rearm, .. } | Members::Apps { rearm, .. } => *rearm,
+            Members::Pair { .. } | Members::Alone { .. } => false,
+        }
+    }
+}
+
 /// A kind of workload that has both versions at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InPlaceKind {

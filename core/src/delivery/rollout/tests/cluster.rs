@@ -14,7 +14,7 @@ use crate::delivery::rollout::given::{
     Applier, Arrived, Autoscaler, Given, Measure, Name, Pod, Sight, Templates, former,
 };
 use crate::delivery::rollout::workload::Kind;
-use crate::delivery::rollout::{Act, Write, kept, needs_pods, wanted};
+use crate::delivery::rollout::{Act, Write, kept, needs_pods, target_of_run, wanted};
 use crate::time::clock::Now;
 
 #[path = "controllers.rs"]
@@ -43,6 +43,7 @@ pub struct Cluster {
     revisions: BTreeMap<String, Value>,
     pub autoscalers: Vec<Autoscaler>,
     pub others: BTreeMap<String, String>,
+    /// Null: there is none. Those that are not here are not listed yet.
     pub appliers: BTreeMap<Applier, Value>,
     /// Pods of these images never become available.
     pub broken: BTreeSet<String>,
@@ -237,7 +238,7 @@ impl Cluster {
             now: self.workloads[&of]["spec"]["template"].clone(),
             former: former.and_then(|it| self.revision(&of, it)),
         });
-        let target = Name::of(&object.spec.target_ref);
+        let target = target_of_run(&object);
         let pods = target.and_then(|target| self.pods.get(&target));
         let pods = pods.into_iter().flatten().map(|pod| Pod {
             name: pod.name.clone(),
@@ -246,19 +247,23 @@ impl Cluster {
             ready_since: pod.available.then_some(Timestamp::UNIX_EPOCH),
             is_going: false,
         });
+        let appliers = self.appliers.iter().map(|(of, object)| {
+            let sight = match object {
+                Value::Null => Sight::Absent,
+                object => seen(object),
+            };
+            (of.clone(), sight)
+        });
+        let appliers = appliers.collect();
         Some(Given {
-            workloads: wanted(&object).into_iter().map(sight).collect(),
+            workloads: wanted(&object, &appliers).into_iter().map(sight).collect(),
             pods: needs_pods(&object).then(|| pods.collect()),
             templates,
             arrived: arrived.to_vec(),
             measures: measures.clone(),
             others: self.others.clone(),
             autoscalers: Ok(self.autoscalers.clone()),
-            appliers: self
-                .appliers
-                .iter()
-                .map(|(of, object)| (of.clone(), seen(object)))
-                .collect(),
+            appliers,
             unsure_since: Some(now.at),
             now,
             object,

@@ -224,6 +224,80 @@ fn what_flux_applies_again_is_told_with_what_to_write() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
+/// One after another is mended, and each time the message says what is left.
+#[test]
+fn what_has_to_be_written_is_told_anew() {
+    let mut play = pair(&json!({}));
+    let (kind, applied) = (ConsumerKind::Kustomization, json!({"f:replicas": {}}));
+    let ignore = |name: &str| json!({"ignore": [{"paths": ["/spec"], "target": {"name": name}}]});
+    for of in [v2(), v1()] {
+        flux(&mut play, &of, kind, &applied, &json!({}));
+    }
+    for (rule, name) in [("none", "web-v2"), ("web-v2", "web-v1")] {
+        flux(&mut play, &v2(), kind, &applied, &ignore(rule));
+        play.run();
+        let (reason, _, message) = held(&play);
+        assert_eq!(reason, "AppliedAgain");
+        let about = format!("/spec/replicas of Deployment {name} again");
+        assert!(message.contains(&about), "{message}");
+        rests(&mut play);
+    }
+    flux(&mut play, &v2(), kind, &applied, &ignore("web-v.*"));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// Nothing goes out before it is known, and what an annotation says need not be known.
+#[test]
+fn flux_that_is_not_known_yet_is_waited_for() {
+    let kind = ConsumerKind::Kustomization;
+    let with = |ssa: Option<&str>| {
+        let mut play = pair(&json!({}));
+        flux(
+            &mut play,
+            &v1(),
+            kind,
+            &json!({"f:replicas": {}}),
+            &json!({}),
+        );
+        play.cluster.appliers.clear();
+        if let Some(ssa) = ssa {
+            let object = play.cluster.workloads.get_mut(&v1()).unwrap();
+            object["metadata"]["annotations"]["kustomize.toolkit.fluxcd.io/ssa"] = ssa.into();
+        }
+        play.run();
+        play
+    };
+    assert_eq!(with(Some("IfNotPresent")).state(), "rolloutSucceed");
+    for ssa in [None, Some("Merge")] {
+        let mut play = with(ssa);
+        assert_eq!(
+            (play.state().as_str(), play.present()),
+            ("verifyingSpec", (0, 10))
+        );
+        let mut given = play.given().unwrap();
+        given.unsure_since = Some(play.now - SignedDuration::from_secs(30));
+        let considered = consider(&given);
+        let told = report(&given, &considered, &Answer::NotAsked)
+            .status
+            .held
+            .clone();
+        assert_eq!(
+            told.unwrap().message,
+            "Kustomization flux-system/apps cannot be read: it was not read yet"
+        );
+        // There is none of that name.
+        let apps = Applier {
+            kind,
+            namespace: "flux-system".into(),
+            name: "apps".into(),
+        };
+        play.cluster.appliers.insert(apps, Value::Null);
+        play.run();
+        assert_eq!(play.state(), "rolloutSucceed");
+    }
+}
+
 #[test]
 fn flux_that_leaves_the_object_alone_holds_nothing() {
     let applied = json!({"f:replicas": {}});

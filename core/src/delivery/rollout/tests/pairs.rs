@@ -292,15 +292,3 @@ fn the_largest_plan_has_a_status_of_reasonable_size() {
     let claim = claim.as_str().unwrap();
     assert!(claim.contains("done") && claim.len() < 512, "{claim}");
 }
-
-#[test]
-fn applications_are_refused_plainly() {
-    let mut play = Play::new(&json!({
-        "targetRef": {"kind": "Kustomization", "name": "web-v2"}, "rolloutPlan": {},
-    }));
-    play.run();
-    assert_eq!(play.ready(), ("False".into(), "NotSupported".into()));
-    let status = play.status();
-    assert!(find(&status.conditions, "Stalled").is_some());
-    rests(&mut play);
-}

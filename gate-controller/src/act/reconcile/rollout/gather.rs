@@ -1,7 +1,7 @@
 //! Everything that the decision about a Rollout needs: from memory, but for the pods of a StatefulSet and the
 //! ControllerRevision that a revert brings back, which are asked for when they count.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,10 +12,14 @@ use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request, Selector};
 use serde_json::Value;
 use sluice_clusters::{Unknown, Wanted};
-use sluice_core::delivery::rollout::given::{Applier, Measure, Name, Pod, Sight, Templates};
+use sluice_core::delivery::rollout::given::{
+    Applier, Appliers, Measure, Name, Pod, Sight, Templates,
+};
 use sluice_core::delivery::rollout::metric::Measured;
 use sluice_core::delivery::rollout::workload::Workload;
-use sluice_core::delivery::rollout::{Given, appliers, former, needs_pods, wanted};
+use sluice_core::delivery::rollout::{
+    Given, appliers, apps, former, needs_pods, target_of_run, wanted,
+};
 use sluice_core::time::clock::Now;
 use sluice_crds::Rollout;
 use sluice_crds::flux::FluxKind;
@@ -37,33 +41,14 @@ const PAGE: u32 = 200;
 /// The label that says of which revision a pod is.
 const REVISION: &str = "controller-revision-hash";
 
-/// Everything that a Rollout names on the cluster: its workloads, what writes to these, and the autoscalers of
-/// its namespace.
+/// Everything that a Rollout names on the cluster: its applications, its workloads, what writes to these, and the
+/// autoscalers of its namespace.
 pub(super) fn names(context: &Context, key: &ObjectKey, object: &Rollout) -> Names {
-    let workloads = wanted(object);
-    let seen = workloads.iter().filter_map(|name| {
-        let place = place(&key.namespace, name);
-        let seen = context.workloads.see(key, &place);
-        let Seen::Here { object, .. } = seen else {
-            return None;
-        };
-        Some((name.kind, object))
-    });
-    let appliers = seen.flat_map(|(kind, object)| {
-        let object = object.as_ref();
-        appliers(&Workload { kind, object })
-    });
+    let (workloads, appliers) = seen(context, key, object);
     // Anyone who writes a workload writes its labels.
-    let exists = |namespace: &str| {
-        let namespace = KeyRef {
-            namespace: "",
-            name: namespace,
-        };
-        context.world.namespaces.get(namespace).is_some()
-    };
-    let appliers = appliers.filter(|it| *it.namespace == *key.namespace || exists(&it.namespace));
-    let appliers = appliers.map(|it| applied(key, &it));
-    let places = workloads.iter().map(|name| place(&key.namespace, name));
+    let appliers = appliers.keys().filter(|it| may_exist(context, key, it));
+    let appliers = appliers.map(|it| applied(key, it));
+    let places = workloads.keys().map(|name| place(&key.namespace, name));
     let scaling = scaling(context, key, &workloads);
     Names {
         objects: places.chain(appliers).chain(scaling).collect(),
@@ -75,12 +60,12 @@ pub(super) fn names(context: &Context, key: &ObjectKey, object: &Rollout) -> Nam
 fn scaling(
     context: &Context,
     key: &ObjectKey,
-    workloads: &BTreeSet<Name>,
+    workloads: &BTreeMap<Name, Sight>,
 ) -> impl Iterator<Item = Place> {
     let all = context.workloads.autoscalers(&key.namespace);
     let scaling = all.into_iter().flatten().filter(|it| {
         let scaled = it.scales();
-        scaled.is_some_and(|name| workloads.contains(&name))
+        scaled.is_some_and(|name| workloads.contains_key(&name))
     });
     scaling.map(|it| Place {
         wanted: autoscalers(&key.namespace),
@@ -88,6 +73,52 @@ fn scaling(
     })
 }
 
+/// What is known of its workloads, and of the Kustomizations and HelmReleases that it names and that the labels of
+/// the workloads name.
+fn seen(context: &Context, key: &ObjectKey, object: &Rollout) -> (BTreeMap<Name, Sight>, Appliers) {
+    let is_going = object.metadata.deletion_timestamp.is_some();
+    let apps = apps(object).into_iter().map(|app| {
+        let sight = sight(context.workloads.see(key, &applied(key, &app)));
+        (app, sight)
+    });
+    let mut known: Appliers = apps.collect();
+    let workloads = wanted(object, &known).into_iter().map(|name| {
+        let seen = context.workloads.see(key, &place(&key.namespace, &name));
+        let sight = match seen {
+            // A kind is removed with all that is of it: nothing is left in order there.
+            Seen::Unknown(Unknown::NoKind(_)) if is_going => Sight::Absent,
+            seen => sight(seen),
+        };
+        (name, sight)
+    });
+    let workloads: BTreeMap<Name, Sight> = workloads.collect();
+    let here = workloads
+        .iter()
+        .filter_map(|(name, sight)| Some((name.kind, sight.object()?)));
+    for applier in here.flat_map(|(kind, object)| appliers(&Workload { kind, object })) {
+        let seen = context.workloads.see(key, &applied(key, &applier));
+        let sight = match seen {
+            // What is not served, or in no namespace, applies nothing, whatever the labels say.
+            Seen::Unknown(Unknown::NoKind(_)) => Sight::Absent,
+            _ if !may_exist(context, key, &applier) => Sight::Absent,
+            seen => sight(seen),
+        };
+        known.entry(applier).or_insert(sight);
+    }
+    (workloads, known)
+}
+
+/// Whether the namespace of a Kustomization or HelmRelease is there. Nothing is watched in one that is not.
+fn may_exist(context: &Context, key: &ObjectKey, applier: &Applier) -> bool {
+    let namespace = KeyRef {
+        namespace: "",
+        name: &applier.namespace,
+    };
+    *applier.namespace == *key.namespace || context.world.namespaces.get(namespace).is_some()
+}
+
+/// All of its kind are watched together, in all namespaces: an open watch costs the API server and us more than what
+/// is kept of an object here.
 fn applied(key: &ObjectKey, applier: &Applier) -> Place {
     let kind = FluxKind::Consumer(applier.kind);
     let (group, kind) = (kind.group(), kind.as_str());
@@ -110,18 +141,7 @@ pub(super) async fn gather(
     object: &Arc<Rollout>,
     now: Now,
 ) -> Result<Given, Unread> {
-    let is_going = object.metadata.deletion_timestamp.is_some();
-    let workloads = wanted(object).into_iter().map(|name| {
-        let seen = context.workloads.see(key, &place(&key.namespace, &name));
-        let sight = match seen {
-            // Whoever removes a kind removes what is of it: nothing is left in order there.
-            Seen::Unknown(Unknown::NoKind(_)) if is_going => Sight::Absent,
-            seen => sight(seen),
-        };
-        (name, sight)
-    });
-    let workloads: BTreeMap<Name, Sight> = workloads.collect();
-    let appliers = applying(context, key, &workloads);
+    let (workloads, appliers) = seen(context, key, object);
     let autoscalers = context.workloads.autoscalers(&key.namespace);
     let pods = match target(object, &workloads).filter(|_| needs_pods(object)) {
         Some(target) => {
@@ -138,7 +158,9 @@ pub(super) async fn gather(
         None => None,
     };
     let own = Work::own(Kind::Rollout, key.clone());
-    let is_unsure = is_unsure(&workloads) || autoscalers.is_err();
+    let is_unknown = |it: &Sight| matches!(it, Sight::Unknown(_));
+    let is_unsure =
+        is_unsure(&workloads) || appliers.values().any(is_unknown) || autoscalers.is_err();
     let unsure_since = context.workloads.unsure(key, is_unsure, now.at);
     Ok(Given {
         arrived: context.calls.arrived(&own, now.at),
@@ -184,22 +206,6 @@ fn is_unsure(workloads: &BTreeMap<Name, Sight>) -> bool {
     })
 }
 
-fn applying(
-    context: &Context,
-    key: &ObjectKey,
-    workloads: &BTreeMap<Name, Sight>,
-) -> BTreeMap<Applier, Sight> {
-    let here = workloads
-        .iter()
-        .filter_map(|(name, sight)| Some((name.kind, sight.object()?)));
-    let all = here.flat_map(|(kind, object)| appliers(&Workload { kind, object }));
-    all.map(|it| {
-        let seen = context.workloads.see(key, &applied(key, &it));
-        (it, sight(seen))
-    })
-    .collect()
-}
-
 /// The other Rollouts of the namespace.
 fn others(context: &Context, key: &ObjectKey) -> BTreeMap<String, String> {
     let all = context
@@ -242,10 +248,9 @@ fn measures(
     measures.collect()
 }
 
-/// The target, if it is here.
+/// The target of the run, if it is here.
 fn target<'w>(object: &Rollout, workloads: &'w BTreeMap<Name, Sight>) -> Option<&'w Value> {
-    let name = Name::of(&object.spec.target_ref)?;
-    workloads.get(&name)?.object()
+    workloads.get(&target_of_run(object)?)?.object()
 }
 
 /// The pods that a StatefulSet selects, and has made.
@@ -255,9 +260,9 @@ async fn pods(
     object: &Rollout,
     target: &Value,
 ) -> Result<Vec<Pod>, Unread> {
-    let name = &object.spec.target_ref.name;
+    let name = target.pointer("/metadata/name").and_then(Value::as_str);
     let what = |error| Unread {
-        what: format!("pods of {name}"),
+        what: format!("pods of {}", name.unwrap_or_default()),
         error,
     };
     let selector = target
