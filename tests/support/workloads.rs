@@ -59,15 +59,6 @@ pub struct Programs {
     definitions: PathBuf,
 }
 
-/// Stands in for the node of a cluster whose controllers make pods. Dropped, it ends.
-///
-/// # Errors
-///
-/// If it does not start.
-pub async fn node(programs: &Programs, cluster: &Cluster) -> Result<Process> {
-    kwok::start(&programs.kwok, cluster).await
-}
-
 impl Programs {
     /// Finds them in the cache, or builds them there: three minutes on two cores, the first time.
     ///

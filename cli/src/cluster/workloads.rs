@@ -19,7 +19,7 @@ use super::watched::Watched;
 pub(crate) async fn workloads(connection: &Connection, object: &Rollout) -> BTreeMap<Name, Value> {
     let namespace = Key::of(&object.metadata).namespace;
     let mut found = BTreeMap::new();
-    for name in wanted(object) {
+    for name in wanted(object, &BTreeMap::new()) {
         let resource = resource(name.kind);
         let client = connection.client.clone();
         let api: Api<DynamicObject> = Api::namespaced_with(client, &namespace, &resource);
@@ -41,7 +41,7 @@ impl Watched {
     /// then.
     pub(crate) fn workloads(&mut self, connection: &Connection, object: &Rollout) {
         let namespace = Key::of(&object.metadata).namespace;
-        for Name { kind, name } in wanted(object) {
+        for Name { kind, name } in wanted(object, &BTreeMap::new()) {
             let namespace = namespace.clone();
             let key = Key { namespace, name };
             match kind {

@@ -343,7 +343,7 @@ impl Input {
             read.extend(self.world.apps.keys().filter(is_read));
         }
         for (key, rollout) in &self.world.rollouts {
-            let names = wanted(rollout);
+            let names = wanted(rollout, &BTreeMap::new());
             let is_read = |(group, kind, app): &&(String, String, Key)| {
                 let is_it = |it: &Name| {
                     (it.kind.group(), it.kind.as_str(), &it.name) == (group, kind, &app.name)

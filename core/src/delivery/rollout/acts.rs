@@ -234,7 +234,7 @@ impl Scene<'_> {
             .workloads
             .iter()
             .filter_map(|it| Name::of(&it.r#ref));
-        let mut unsure = names.filter(|name| self.desk.is_unsure(name));
+        let mut unsure = names.filter_map(|name| self.desk.unsure(&name));
         if unsure.next().is_some() && waits_for_news(self.desk) {
             return Vec::new();
         }

@@ -111,7 +111,7 @@ impl<'w> Play<'w> {
             version: 1,
             object,
         };
-        for name in wanted(&play.object) {
+        for name in wanted(&play.object, &BTreeMap::new()) {
             let workload = play.workload(&name, sizes)?;
             play.workloads.insert(name, workload);
         }

@@ -12,7 +12,7 @@ use sluice_tests::controller::Process;
 use sluice_tests::kubectl;
 use sluice_tests::progress::{Stderr, human};
 use sluice_tests::prometheus::{self, Access, Prometheus};
-use sluice_tests::workloads::{self, Counts, Kind, Programs, Readiness, Workload, Workloads};
+use sluice_tests::workloads::{self, Counts, Kind, Readiness, Workload, Workloads};
 
 use super::{NEW, OLD, PODS};
 use crate::demo::NAMESPACE;
@@ -37,12 +37,11 @@ impl Place {
     pub(super) async fn start(screen: &Screen, stage: &Stage) -> Result<Self> {
         let began = Instant::now();
         let progress = Stderr::new();
-        let programs = Programs::ensure(&progress)?;
         let kubectl = kubectl::ensure(&progress)?;
         let of_metrics = prometheus::Programs::ensure(&progress)?;
         screen.waiting("a node and Prometheus are starting");
         let (node, prometheus) = tokio::try_join!(
-            workloads::node(&programs, &stage.cluster),
+            workloads::node(&progress, &stage.cluster),
             Prometheus::start(&of_metrics, Access::default()),
         )?;
         let workloads = Workloads::within(stage.client.clone(), NAMESPACE).await?;

@@ -288,7 +288,10 @@ fn the_finalizer_stays_until_the_workloads_are_known() {
     play.log.clear();
     let mut given = play.given().unwrap();
     for of in [v1(), v2()] {
-        given.workloads.insert(of, super::given::Sight::NotListed);
+        given.workloads.insert(
+            of,
+            super::given::Sight::Unknown("it was not read yet".into()),
+        );
     }
     let considered = consider(&given);
     let report = report(&given, &considered, &Answer::NotAsked);
