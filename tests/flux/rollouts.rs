@@ -33,10 +33,18 @@ struct Shop {
 
 impl Shop {
     async fn new(word: &str) -> Result<Self> {
+        let shop = Self::without_rights(word).await?;
+        let account = format!(
+            "system:serviceaccount:{}:sluice-rollout",
+            shop.stage.namespace()
+        );
+        shop.stage.grant("sluice-rollout", &[&account]).await?;
+        Ok(shop)
+    }
+
+    async fn without_rights(word: &str) -> Result<Self> {
         let stage = Stage::new(word, NOW).await?;
         let workloads = Workloads::within(stage.client(), stage.namespace()).await?;
-        let account = format!("system:serviceaccount:{}:sluice-rollout", stage.namespace());
-        stage.grant("sluice-rollout", &[&account]).await?;
         let git = Git::serve().await?;
         Ok(Self {
             stage,
@@ -269,7 +277,11 @@ async fn rules_that_are_taken_away_midway_hold_the_run_and_nobody_fights() -> Re
     shop.applies("shop", "./shop", ignoring.clone()).await?;
     shop.stage.applied("shop", &first).await?;
     shop.is_held("LastBatch").await?;
-    // Before Flux has written anything.
+    // What the run has written belongs to Flux again once that has looked.
+    let sizes = (2, 2);
+    shop.flux_undoes_nothing("Kustomization", &["shop"], sizes)
+        .await?;
+    // Before Flux has written anything else.
     shop.applies("shop", "./shop", json!({"suspend": true}))
         .await?;
     shop.is_held("AppliedAgain").await?;
@@ -405,7 +417,7 @@ const COMMIT: &str = "1111111111111111111111111111111111111111";
 /// The guide, from the account to the last batch.
 #[tokio::test]
 async fn the_guide_is_typed() -> Result<()> {
-    let shop = Shop::new("ro-guide").await?;
+    let shop = Shop::without_rights("ro-guide").await?;
     let (stage, namespace) = (&shop.stage, shop.stage.namespace());
     let text = include_str!("../../docs/guides/rollouts-with-flux.md");
     let mut guide = Guide::of(stage.cluster(), text)?;

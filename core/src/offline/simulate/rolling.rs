@@ -18,13 +18,13 @@ use sluice_crds::rollout::marks;
 use sluice_crds::{Decision, Rollout};
 
 use super::{Key, World, gather_batch};
-use crate::delivery::rollout::given::{Arrived, Given, Measure, Name, Pod, Sight};
+use crate::delivery::rollout::given::{Appliers, Arrived, Given, Measure, Name, Pod, Sight};
 use crate::delivery::rollout::hook::Answer as HookAnswer;
 use crate::delivery::rollout::metric::{ANY, Measured};
 use crate::delivery::rollout::plan::Metric;
 use crate::delivery::rollout::workload::{Kind, Workload};
 use crate::delivery::rollout::{
-    Act, Answer, Calling, Plan, Report, Told, View, check, consider, report, view, wanted,
+    Act, Answer, Calling, Plan, Report, Told, View, apps, check, consider, report, view, wanted,
 };
 use crate::gate::Identity;
 use crate::text::refusal::{Refusal, Refusals};
@@ -111,7 +111,12 @@ impl<'w> Play<'w> {
             version: 1,
             object,
         };
-        for name in wanted(&play.object, &BTreeMap::new()) {
+        if let Some(app) = apps(&play.object).first() {
+            let problem = format!("which workload {app} has is known only in the cluster");
+            let remedy = "name the workload itself in a copy, and simulate that";
+            return Err(Refusal::new("spec.targetRef", problem, remedy).into());
+        }
+        for name in wanted(&play.object, &Appliers::default()) {
             let workload = play.workload(&name, sizes)?;
             play.workloads.insert(name, workload);
         }

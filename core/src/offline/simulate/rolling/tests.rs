@@ -156,6 +156,18 @@ fn objects_in_place_and_objects_that_are_scaled_go_out_too() {
 }
 
 #[test]
+fn what_an_application_has_is_not_known_without_a_cluster() {
+    let world = world(&json!({
+        "targetRef": {"kind": "Kustomization", "name": "web-v2"}, "rolloutPlan": {},
+    }));
+    let refused = play(&world, &[], NIGHT, TUESDAY).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "spec.targetRef: which workload Kustomization shop/web-v2 has is known only in the cluster; name the workload itself in a copy, and simulate that"
+    );
+}
+
+#[test]
 fn what_is_not_armed_is_told_and_what_is_refused_too() {
     let mut world = world(&json!({
         "targetRef": {"kind": "StatefulSet", "name": "db"}, "rolloutPlan": {"numBatches": 3},
