@@ -13,12 +13,12 @@ use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::RollingState;
+use sluice_tests::Writes;
 use sluice_tests::keeper::{Keeper, Next, Point, after, before};
 use sluice_tests::progress::Stderr;
 use sluice_tests::prometheus::{Access, Programs, Prometheus};
 use sluice_tests::proxy::Proxy;
 use sluice_tests::workloads::{Counts, Extremes, Kind, Serving, Workload};
-use sluice_tests::{DEADLINE, Writes, poll};
 
 use super::hooks::Hooks;
 use super::play::{Play, in_place, is_blocked, of_pair, updated};
@@ -113,12 +113,7 @@ impl Scene {
         let status = self.play.succeeds().await?;
         let states: Vec<_> = status.history.iter().map(|run| run.state).collect();
         assert_eq!(states, [RollingState::RolloutSucceed]);
-        poll(DEADLINE, "the finalizer to go", async || {
-            let metadata = self.play.rollouts().get("web").await?.metadata;
-            ensure!(metadata.finalizers.is_none(), "{metadata:?}");
-            Ok::<_, anyhow::Error>(())
-        })
-        .await
+        self.play.is_free("web").await
     }
 
     /// How many writes to an object the API server has taken, of all replicas.

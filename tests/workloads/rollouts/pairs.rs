@@ -29,6 +29,7 @@ async fn one_deployment_takes_the_place_of_another_batch_by_batch() -> Result<()
     assert_eq!(status.progress.as_deref(), Some("3/3"));
     assert_eq!(says(&status, "Ready").map(|it| it.0), Some("True"));
     // Nothing is left to be done, or to be written.
+    play.is_free("web").await?;
     play.rests(&controller).await?;
     let writes = play.writes(&controller).await?;
     let note = json!({"metadata": {"annotations": {"note": "seen"}}});

@@ -200,6 +200,16 @@ impl Play {
             .await
     }
 
+    /// Waits until nothing is left to do for a Rollout that is over: its finalizer is gone.
+    pub async fn is_free(&self, name: &str) -> Result<()> {
+        poll(DEADLINE, "the finalizer to go", async || {
+            let metadata = self.rollouts().get(name).await?.metadata;
+            ensure!(metadata.finalizers.is_none(), "{metadata:?}");
+            Ok::<_, anyhow::Error>(())
+        })
+        .await
+    }
+
     /// Waits until it has failed for this reason.
     pub async fn fails(&self, reason: &str) -> Result<RolloutStatus> {
         let failed = is(RollingState::RolloutFailed);

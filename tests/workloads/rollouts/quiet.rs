@@ -107,6 +107,7 @@ async fn nothing_is_written_after_the_end() -> Result<()> {
     let controller = play.stage.start().await?;
     play.rollout(of_pair(&json!({"numBatches": 2}))).await?;
     play.succeeds().await?;
+    play.is_free("web").await?;
     play.rests(&controller).await?;
     let before = play.writes(&controller).await?;
     an_idle_time(&play, &controller).await?;
@@ -133,6 +134,7 @@ async fn a_batch_costs_no_more_than_it_has_to() -> Result<()> {
     let statuses = controller.writes("Rollout").await?;
     play.raise().await?;
     play.succeeds().await?;
+    play.is_free("web").await?;
     play.rests(&controller).await?;
     // Two halves, and the release of both.
     assert_eq!(controller.writes("Deployment").await? - patches, 4);

@@ -210,6 +210,7 @@ async fn a_shard_leaves_the_other_rollouts_alone() -> Result<()> {
     play.until_of("api", "the one of the shard", done).await?;
     was.has(Counts::all(0)).await?;
     is_now.has(Counts::all(4)).await?;
+    play.is_free("api").await?;
     play.rests(&first).await?;
     ensure!(play.rollouts().get("web").await?.status.is_none());
     assert_eq!(new.looked_at().await?["replicas"], Value::Null);
