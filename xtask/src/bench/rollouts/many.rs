@@ -11,6 +11,9 @@ use crate::bench::Bench;
 use crate::bench::process::Usage;
 use crate::bench::seen::{Kind, Moment, Seen};
 
+/// How long numbers of pods may be held back that have changed while nothing else has.
+const SELDOM: Duration = Duration::from_secs(15);
+
 pub(super) struct Many {
     n: usize,
     length: Duration,
@@ -50,6 +53,8 @@ pub(super) async fn measure(
     let controller = bench.controller(&[]).await?;
     controller.settled(n).await?;
     let restart = began.elapsed();
+    // Numbers of pods that have changed a moment ago are written then, at the latest.
+    controller.idle(SELDOM).await?;
     let writes = controller.idle(length).await?;
     Ok(Many {
         n,
