@@ -216,7 +216,7 @@ impl View {
     /// Whether only another spec begins another run.
     pub fn is_refused(&self) -> bool {
         let outcome = self.outcome.as_ref();
-        outcome.is_some_and(|it| ["InvalidSpec", "NotSupported"].contains(&it.reason.as_str()))
+        outcome.is_some_and(|it| it.reason == "InvalidSpec")
     }
 
     /// The first batch that is not out.

@@ -77,7 +77,7 @@ fn a_process_may_be_killed_anywhere() {
     }
 }
 
-/// Whoever may write a workload may write a claim. One that nobody of us can have written changes nothing.
+/// Everybody who may write a workload may write a claim. One that nobody of us can have written changes nothing.
 #[test]
 fn a_forged_claim_is_taken_over_without_what_it_says() {
     let forged = json!({
