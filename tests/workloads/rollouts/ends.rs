@@ -310,3 +310,22 @@ async fn a_target_that_is_gone_leaves_no_gap() -> Result<()> {
     old.has(Counts::all(4)).await?;
     Ok(())
 }
+
+/// Nothing of a workload that is gone is brought back, or waited for.
+#[rstest]
+#[tokio::test]
+async fn a_rollout_goes_whose_workload_has_gone_before(
+    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
+) -> Result<()> {
+    let play = Play::new("gone-before").await?;
+    let db = play.armed(kind).await?;
+    play.gate("open").await?;
+    let controller = play.stage.start().await?;
+    let plan = json!({"numBatches": 2, "lastBatchToRollout": 0, "revertOnDelete": true});
+    play.rollout(in_place(kind, &plan)).await?;
+    play.holds("LastBatch").await?;
+    db.api().remove("db").await?;
+    play.rests(&controller).await?;
+    play.delete().await?;
+    play.gone().await
+}

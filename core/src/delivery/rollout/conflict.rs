@@ -20,9 +20,8 @@ mod flux;
 mod selector;
 pub use fields::MANAGER;
 pub(super) use fields::managed;
-pub(super) use flux::SSA;
 pub use flux::appliers;
-pub(super) use flux::{applied_at, unknown_applier};
+pub(super) use flux::{SSA, applied_at, is_left_alone, unknown_applier};
 
 /// Something that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,9 +15,10 @@ use super::conflict::Conflict;
 use super::course::{Course, count, is_reached, of_pair, pods, present, to_sizes};
 use super::desk::{Desk, OfRun, sizes};
 use super::given::{Pod, Templates};
-use super::restore;
+use super::hook::hash;
 use super::state::State;
 use super::workload::Workload;
+use super::{identity, restore};
 
 /// What is left to do at an end.
 #[derive(Clone, Debug, Default)]
@@ -225,6 +226,11 @@ fn restored(desk: &Desk<'_>, run: &Run, members: &[OfRun<'_>]) -> Ending {
             ..Ending::default()
         };
     };
+    if identity::template(workload.object) != Some(hash(now)) {
+        return Ending::waiting(format!(
+            "what is known of {name} is older than its template"
+        ));
+    }
     let patch = restore::patch(workload, now, &template);
     if let Some(patch) = patch {
         return Ending {

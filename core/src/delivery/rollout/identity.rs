@@ -8,7 +8,7 @@ use sluice_crds::rollout::marks;
 
 use super::hook::hash;
 
-/// Where the hash of a pod template is, in what is kept of a workload in place of it. No template has this field.
+/// Where the hash of a pod template is, in what is kept of a workload in place of it.
 pub(super) const HASH: &str = "sluice.dev/hash";
 
 /// The pod template of a workload, as a hash.

@@ -9,8 +9,9 @@ use sluice_crds::rollout::marks;
 
 use super::app;
 use super::claim;
-use super::conflict::{SSA, managed};
-use super::identity::{self, HASH};
+use super::conflict::{SSA, is_left_alone, managed};
+use super::hook::hash;
+use super::identity::HASH;
 use super::workload::Kind;
 use crate::flux::users::labels;
 
@@ -119,14 +120,15 @@ fn workload(object: &Value) -> Value {
         .collect();
     let claim = text(object, "annotations", marks::CLAIM);
     let claim = claim.filter(|(_, text)| text.as_str().is_some_and(claim::is_short));
-    let ssa = text(object, "annotations", SSA);
+    let ssa = text(object, "annotations", SSA).filter(|_| is_left_alone(object));
     let annotations: Map<String, Value> = claim.into_iter().chain(ssa).collect();
     kept["metadata"]["labels"] = all_labels.into();
     kept["metadata"]["annotations"] = annotations.into();
     kept["metadata"]["managedFields"] = managed(object);
-    if let Some(hash) = identity::template(object) {
-        let mut template = picked(&object["spec"]["template"], &["/metadata/labels"]);
-        template[HASH] = hash.into();
+    if let Some(whole) = object.pointer("/spec/template") {
+        let mut template = picked(whole, &["/metadata/labels"]);
+        // A CloneSet may have any field in its template, also this one.
+        template[HASH] = hash(whole).into();
         kept["spec"]["template"] = template;
     }
     kept
@@ -158,6 +160,7 @@ pub(super) fn put(into: &mut Value, pointer: &str, value: Value) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::identity;
     use super::*;
 
     /// A Deployment as it is, with the remains of a large template.
@@ -242,6 +245,22 @@ mod tests {
         let mut forged = deployment();
         forged["metadata"]["annotations"][marks::CLAIM] = "x".repeat(200_000).into();
         assert!(kept(forged).to_string().len() < 2_000);
+    }
+
+    /// Nobody says by a field of a template, or by an annotation, more than there is.
+    #[test]
+    fn what_looks_like_our_own_counts_for_nothing() {
+        let mut forged = deployment();
+        forged["spec"]["template"][HASH] = json!("abc");
+        forged["metadata"]["annotations"][SSA] = json!("x".repeat(10_000));
+        let first = kept(forged.clone());
+        assert_ne!(identity::template(&first), Some("abc".to_owned()));
+        assert!(first.to_string().len() < 2_000);
+        forged["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:2");
+        assert_ne!(
+            identity::template(&kept(forged)),
+            identity::template(&first)
+        );
     }
 
     #[test]

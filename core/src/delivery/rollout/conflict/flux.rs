@@ -135,7 +135,7 @@ fn manager(kind: ConsumerKind) -> &'static str {
 }
 
 /// Whether the workload says that kustomize-controller leaves it alone.
-fn is_left_alone(workload: &Value) -> bool {
+pub(in super::super) fn is_left_alone(workload: &Value) -> bool {
     let annotation = workload["metadata"]["annotations"].get(SSA);
     let annotation = annotation.and_then(Value::as_str);
     annotation.is_some_and(|value| LEFT_ALONE.contains(&value))

@@ -4,6 +4,7 @@ use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::Mode;
 
 use super::{Look, Why, batches, course, presence, waits_for_news};
+use crate::delivery::rollout::app::NotFound;
 use crate::delivery::rollout::conflict;
 use crate::delivery::rollout::desk::Desk;
 use crate::delivery::rollout::ending::{ending, releases};
@@ -21,7 +22,16 @@ pub(super) fn look(
     course(desk, status)?;
     let members = desk.of_run(run);
     presence(desk, &members, look, state == State::Finalising);
-    if state == State::Deleting && !waits_for_news(desk) {
+    // Which claims stay for the run that follows is decided by what the spec names.
+    if state == State::Abandoned
+        && waits_for_news(desk)
+        && let Err(NotFound::Unsure(why)) = desk.named()
+    {
+        look.say(Signal::Stale, why);
+    }
+    let names = members.iter().filter_map(|(it, _)| Name::of(&it.r#ref));
+    let mut unsure = names.filter_map(|name| desk.unsure(&name));
+    if state == State::Deleting && !waits_for_news(desk) && unsure.next().is_some() {
         let message = "what its workloads are is not known; they are left as they are";
         look.say(Signal::Contested, Why::new("Unknown", message));
     }

@@ -365,6 +365,26 @@ fn an_application_that_is_not_known_yet_is_waited_for() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
+/// Which claims stay is decided by what the spec names. Without them the next run would take the pods that the source
+/// has left for all that there are.
+#[test]
+fn a_run_that_gives_way_keeps_its_claims_until_the_application_is_known() {
+    let mut play = apps(&json!({"rolloutPlan": {"lastBatchToRollout": 0}}));
+    play.gate("open");
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    let app = applier(ConsumerKind::Kustomization, "web-v2");
+    let here = play.cluster.appliers.remove(&app).unwrap();
+    play.retry("1");
+    (0..10).for_each(|_| drop(play.look()));
+    assert_eq!(play.state(), "rolloutAbandoned");
+    play.cluster.appliers.insert(app, here);
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), (10, 0));
+}
+
 /// Each commit with another template is a run of its own, and is asked about by its revision.
 #[test]
 fn a_stateful_set_of_an_application_is_rolled_out_commit_by_commit() {

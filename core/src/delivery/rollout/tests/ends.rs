@@ -1,6 +1,7 @@
 //! Where a run ends: deletion, failure, another run, a status that is lost, a process that is killed.
 
 use rstest::rstest;
+use sluice_crds::rollout::RollingState;
 
 use super::*;
 
@@ -429,4 +430,30 @@ fn a_spec_that_is_refused_midway_holds() {
     play.cluster.delete(play.now);
     play.run();
     assert!(play.cluster.rollout.is_none());
+}
+
+/// What else is not known, as the autoscalers of the namespace, keeps none that is deleted from going back.
+#[test]
+fn a_rollout_that_is_deleted_goes_back_also_where_others_are_not_known() {
+    let mut play = pair(
+        &json!({"rolloutBatches": [{"replicas": 5}, {}], "lastBatchToRollout": 0, "revertOnDelete": true}),
+    );
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    play.cluster.delete(play.now);
+    until(&mut play, "rolloutDeleting");
+    let mut given = play.given().unwrap();
+    given.autoscalers = Err("nobody may list them".to_owned());
+    given.unsure_since = Some(play.now - SignedDuration::from_hours(1));
+    let considered = consider(&given);
+    let report = report(&given, &considered, &Answer::NotAsked);
+    let writes = report
+        .acts
+        .iter()
+        .filter(|act| matches!(act, Act::Write(_)));
+    assert_eq!(writes.count(), 1, "{:?}", report.acts);
+    assert_ne!(
+        report.status.rolling_state,
+        Some(RollingState::RolloutFailed)
+    );
 }

@@ -150,10 +150,11 @@ pub(super) async fn gather(
         }
         None => None,
     };
-    let templates = match former(object) {
+    let is_here = |name: &Name| workloads.get(name).is_some_and(|it| it.object().is_some());
+    let templates = match former(object).filter(|(name, _)| is_here(name)) {
         Some(former) => {
             let templates = templates(context, key, object, former).await;
-            Some(unless_going(object, templates, Templates::default())?)
+            unless_going(object, templates, Some(Templates::default()))?
         }
         None => None,
     };
@@ -307,24 +308,28 @@ fn read(pod: &ApiPod) -> Pod {
     }
 }
 
-/// The templates of a workload that goes back in place: its own, and the ControllerRevision with the old one.
+/// The templates of a workload that goes back in place: its own, and the ControllerRevision with the old one. None:
+/// the workload has just gone.
 async fn templates(
     context: &Context,
     key: &ObjectKey,
     object: &Rollout,
     (name, former): (Name, Option<&str>),
-) -> Result<Templates, Unread> {
+) -> Result<Option<Templates>, Unread> {
     let unread = |what: String| move |error| Unread { what, error };
     let request = requests(key, &name).get(&name.name, &GetParams::default());
     let read = async {
         let request = request.map_err(kube::Error::BuildRequest)?;
         context.client.request::<Value>(request).await
     };
-    let mut whole = read.await.map_err(unread(name.to_string()))?;
+    let mut whole = match read.await {
+        Err(error) if failure::is_gone(&error) => return Ok(None),
+        whole => whole.map_err(unread(name.to_string()))?,
+    };
     let now = whole["spec"]["template"].take();
     // It is from an annotation that anybody may have written.
     let Some(former) = former.filter(|it| is_name(it)) else {
-        return Ok(Templates { now, former: None });
+        return Ok(Some(Templates { now, former: None }));
     };
     let namespace = &key.namespace;
     let requests = Request::new(format!(
@@ -337,7 +342,7 @@ async fn templates(
         Err(error) if failure::is_gone(&error) => None,
         Err(error) => return Err(unread(format!("ControllerRevision {former}"))(error)),
     };
-    Ok(Templates { now, former })
+    Ok(Some(Templates { now, former }))
 }
 
 /// Whether this may be the name of an object, and leads nowhere else in a path.
