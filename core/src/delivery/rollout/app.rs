@@ -11,7 +11,7 @@ use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::rollout::WorkloadReference;
 
-use super::conflict::{Member, applied_at};
+use super::conflict::{Member, applied_at, corrects_drift};
 use super::given::{Applier, Given, Name, Sight};
 use super::identity;
 use super::look::Why;
@@ -256,8 +256,8 @@ fn applied(kind: ConsumerKind, app: &FluxObject) -> Option<String> {
 /// The run waits for Flux as it waits for gates. It must not be unready meanwhile: a Kustomization with `wait`
 /// that brings the Rollout would wait for that.
 pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
-    let (app, object) = of_target(given).filter(|_| given.object.spec.revision.is_none())?;
-    let object = flux(object).unwrap_or_default();
+    let (app, whole) = of_target(given).filter(|_| given.object.spec.revision.is_none())?;
+    let object = flux(whole).unwrap_or_default();
     let (status, ready) = (&object.status, condition(&object, "Ready"));
     let is_ready = ready.is_some_and(|it| it.status == "True");
     let is_applied = match app.kind {
@@ -267,15 +267,13 @@ pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
         }
         ConsumerKind::HelmRelease => is_ready && applied(app.kind, &object).is_some(),
     };
-    // The two watches may be apart: the workload has changed, and what is seen of the Kustomization is from before.
-    // Of a HelmRelease this is not seen: it corrects drift without becoming ready anew.
+    // The two watches may be apart: the workload has changed, and what is seen of the application is from before. Of a
+    // HelmRelease that corrects drift this is not seen: it does so without becoming ready anew.
     let is_older = |at: Timestamp| {
         ready.is_some_and(|it| it.last_transition_time.0.as_second() + SKEW < at.as_second())
     };
-    let is_before = match app.kind {
-        ConsumerKind::Kustomization => applied_at(target.object, app.kind).is_some_and(is_older),
-        ConsumerKind::HelmRelease => false,
-    };
+    let corrects = app.kind == ConsumerKind::HelmRelease && corrects_drift(whole);
+    let is_before = !corrects && applied_at(target.object, app.kind).is_some_and(is_older);
     let is_settled = is_applied && !is_at_work(&object) && !is_before;
     // In words that stay the same while it tries again.
     (!is_settled).then(|| Why {

@@ -21,7 +21,7 @@ mod selector;
 pub use fields::MANAGER;
 pub(super) use fields::managed;
 pub use flux::appliers;
-pub(super) use flux::{SSA, applied_at, is_left_alone, unknown_applier};
+pub(super) use flux::{SSA, applied_at, corrects_drift, is_left_alone, unknown_applier};
 
 /// Something that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]

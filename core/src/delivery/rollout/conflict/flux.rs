@@ -145,11 +145,14 @@ pub(in super::super) fn is_left_alone(workload: &Value) -> bool {
 fn leaves_alone(workload: &Value, kind: ConsumerKind, applier: &Value) -> bool {
     match kind {
         ConsumerKind::Kustomization => is_left_alone(workload),
-        // Without the detection of drift, a HelmRelease writes only when its chart or its values change.
-        ConsumerKind::HelmRelease => {
-            applier.pointer("/spec/driftDetection/mode") != Some(&"enabled".into())
-        }
+        // Otherwise it writes only when its chart or its values change.
+        ConsumerKind::HelmRelease => !corrects_drift(applier),
     }
+}
+
+/// Whether a HelmRelease writes again what is not as it was.
+pub(in crate::delivery::rollout) fn corrects_drift(release: &Value) -> bool {
+    release.pointer("/spec/driftDetection/mode") == Some(&"enabled".into())
 }
 
 /// Whether a rule of the applier leaves the field of this workload alone.

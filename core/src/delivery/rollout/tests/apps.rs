@@ -461,9 +461,20 @@ fn a_release_has_the_version_of_its_chart_or_the_digest_of_its_artifact() {
             .insert(app("web-v2"), release("failed", "web-v2"));
         play.run();
         assert_eq!(play.state(), "verifyingSpec, held: NotApplied");
+        // The watch of HelmReleases is behind: it shows the revision before.
+        let mut deployed = release("deployed", "web-v2");
+        let object = play.cluster.workloads.get_mut(&v2()).unwrap();
+        object["metadata"]["managedFields"] = json!([{
+            "manager": "helm-controller", "operation": "Apply", "time": "2026-11-23T09:30:00Z",
+            "fieldsV1": {"f:spec": {"f:template": {}}},
+        }]);
         play.cluster
             .appliers
-            .insert(app("web-v2"), release("deployed", "web-v2"));
+            .insert(app("web-v2"), deployed.clone());
+        play.run();
+        assert_eq!(play.state(), "verifyingSpec, held: NotApplied");
+        deployed["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-23T09:30:01Z".into();
+        play.cluster.appliers.insert(app("web-v2"), deployed);
         play.run();
         assert_eq!(play.state(), "rolloutSucceed");
         assert_eq!(play.told[0].subject.revision.as_deref(), Some(revision));
