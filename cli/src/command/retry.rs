@@ -180,7 +180,7 @@ fn makes_sense(object: &Object) -> Result<()> {
     }
 }
 
-/// What only another run gets past: others hold it until what they say is mended, and then it goes on.
+/// What only another run gets past: others hold it until what they say is fixed, and then it goes on.
 fn is_contested(reason: &str) -> bool {
     [
         "FieldOverwritten",

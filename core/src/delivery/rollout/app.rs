@@ -268,7 +268,7 @@ pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
         ConsumerKind::HelmRelease => is_ready && applied(app.kind, &object).is_some(),
     };
     // The two watches may be apart: the workload has changed, and what is seen of the application is from before. Of a
-    // HelmRelease that corrects drift this is not seen: it does so without becoming ready anew.
+    // HelmRelease that corrects drift this is not seen: it does so without becoming ready again.
     let is_older = |at: Timestamp| {
         ready.is_some_and(|it| it.last_transition_time.0.as_second() + SKEW < at.as_second())
     };

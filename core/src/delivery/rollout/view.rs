@@ -81,7 +81,7 @@ pub struct View {
     /// What it does now, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What a person has to mend, where nothing else says it.
+    /// What a person has to fix, where nothing else says it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// Whether the Rollout is being deleted.

@@ -5,7 +5,7 @@
 //!
 //! Others are taken to do their part at once and well: pods are available as soon as they are wanted, hooks
 //! answer what is expected, and metrics are within their range. So it shows the earliest instants at which gates let batches
-//! out. The status of the Rollout is ignored: it begins anew at the start of the span.
+//! out. The status of the Rollout is ignored: it begins again at the start of the span.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -224,7 +224,7 @@ fn what_flux_applies_again_is_told_with_what_to_write() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
-/// One after another is mended, and each time the message says what is left.
+/// One after another is fixed, and each time the message says what is left.
 #[test]
 fn what_has_to_be_written_is_told_anew() {
     let mut play = pair(&json!({}));
