@@ -307,17 +307,23 @@ async fn rules_that_are_taken_away_midway_hold_the_run_and_nobody_fights() -> Re
     shop.has(0, SIZE).await
 }
 
-/// Each commit is a run of its own, asked about by its revision. The Kustomization brings the Rollout, too, and
-/// waits for it: neither waits for the other for ever.
+/// As the guide has it: each commit is a run of its own, asked about by its revision. The Kustomization brings the
+/// Rollout, too, and waits for it: neither waits for the other for ever.
 #[tokio::test]
 async fn a_stateful_set_is_rolled_out_commit_by_commit() -> Result<()> {
     let shop = Shop::new("ro-set").await?;
-    shop.stage.keep("office", "manual: {state: open}").await?;
+    shop.stage
+        .keep("office-hours", "manual: {state: open}")
+        .await?;
     let _controller = shop.stage.start().await?;
-    let rollout = rollout(&json!({
-        "targetRef": {"kind": "Kustomization", "name": "db"}, "sourceRef": [],
-        "gates": {"refs": [{"name": "office"}]},
-    }))?;
+    let text = include_str!("../../docs/guides/stateful-rollouts.md");
+    let guide = Guide::of(shop.stage.cluster(), text)?;
+    let block = |place| -> Result<Value> {
+        let text = guide.block("With Flux", "yaml", place)?;
+        Ok(serde_saphyr::from_str(&text)?)
+    };
+    let (kustomization, mut rollout) = (block(0)?, block(1)?);
+    rollout["metadata"]["name"] = "web".into();
     let set = |version| {
         json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"},
@@ -328,10 +334,8 @@ async fn a_stateful_set_is_rolled_out_commit_by_commit() -> Result<()> {
             },
         })
     };
-    let with = json!({
-        "wait": true,
-        "ignore": [{"paths": ["/spec/updateStrategy"], "target": {"kind": "StatefulSet"}}],
-    });
+    let spec = &kustomization["spec"];
+    let with = json!({"wait": spec["wait"], "ignore": spec["ignore"]});
     let db = shop.workloads.workload(Kind::StatefulSet, "db");
     for version in ["1", "2", "3"] {
         let files = [
@@ -390,9 +394,8 @@ async fn one_application_takes_the_place_of_another() -> Result<()> {
     let app = |name: &str| json!({"kind": "Kustomization", "name": name});
     let apps = json!({"targetRef": app("web-v2"), "sourceRef": [app("web-v1")]});
     shop.stage.apply(&rollout(&apps)?.to_string()).await?;
-    let failed = |status: &RolloutStatus| status.rolling_state == Some(RollingState::RolloutFailed);
-    let status = shop.until("to be refused", failed).await?;
-    let message = status.outcome.context("no outcome")?.message;
+    let held = shop.is_held("ApplicationUnfit").await?.held;
+    let message = held.context("not held")?.message;
     ensure!(
         message.contains("Deployment web-v2 (web), Deployment worker (worker); write which one"),
         "{message}"

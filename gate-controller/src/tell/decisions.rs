@@ -21,12 +21,11 @@ use std::sync::Arc;
 
 use jiff::SignedDuration;
 use parking_lot::Mutex;
-use sluice_core::delivery::{CONSUMERS, gated_source, rollout};
+use sluice_core::delivery::{CONSUMERS, gated_source, pipeline, promotion_strategy, rollout};
 use sluice_core::time::span::later;
 use sluice_crds::audit::{Decided, Event};
 use sluice_crds::{Decision, Subject};
 
-use crate::cluster::key::KeyRef;
 use crate::observe::cache::Seen;
 use crate::observe::clock::{self, Clock};
 use crate::observe::world::World;
@@ -233,8 +232,12 @@ impl Decisions {
     /// that is held asks again only when something changes.
     pub fn waiting(&self) -> Vec<Waiting> {
         let mut all = self.known.lock().waiting(self.clock.now());
+        let world = &self.world;
         all.retain_mut(|asked| match &*asked.kind {
             gated_source::KIND => self.is_current(asked),
+            pipeline::KIND => world.pipelines.get(asked.key()).is_some(),
+            promotion_strategy::KIND => world.promotion_strategies.get(asked.key()).is_some(),
+            promotion_strategy::REVERT => world.revert_commits.get(asked.key()).is_some(),
             rollout::KIND => false,
             _ => true,
         });
@@ -245,11 +248,7 @@ impl Decisions {
 
     /// Notes whether a gated source still waits for its gates. Returns false if it is gone.
     fn is_current(&self, asked: &mut Waiting) -> bool {
-        let key = KeyRef {
-            namespace: &asked.namespace,
-            name: &asked.name,
-        };
-        let seen = self.world.gated_sources.get(key);
+        let seen = self.world.gated_sources.get(asked.key());
         if let Some(object) = seen.as_ref().and_then(Seen::object) {
             asked.waits &= gated_source::may_wait(object);
         }

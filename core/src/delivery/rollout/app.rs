@@ -3,7 +3,7 @@
 //! What comes in: a Kustomization or HelmRelease with its inventory, and the workloads in that. What goes out: one
 //! of them, or why there is none. The controllers of both write inventories in one form.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 use sluice_crds::Rollout;
@@ -20,6 +20,7 @@ use super::workload::{Kind, Workload};
 use crate::flux::observed::{condition, is_at_work, runs};
 use crate::flux::users::uses;
 use crate::text::refusal::Refusal;
+use crate::time::span::later;
 
 /// The label that says which part of an application a workload is.
 pub(super) const COMPONENT: &str = "app.kubernetes.io/component";
@@ -29,6 +30,8 @@ const MOST: usize = 100;
 const MOST_NAMED: usize = 5;
 /// How many seconds the clocks of Flux and of the API server may differ.
 const SKEW: i64 = 5;
+/// How long after a change of its workload a HelmRelease that corrects drift may be seen as it was before.
+const LAG: SignedDuration = SignedDuration::from_secs(30);
 
 /// Why a reference leads to no workload.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +40,8 @@ pub(super) enum NotFound {
     Unsure(Why),
     /// It is not there, in a sentence. It may come.
     Missing(String),
-    /// Only another spec can fix that.
-    Refused(Refusal),
+    /// The application does not fit the spec: one of them has to be changed.
+    Unfit(Refusal),
 }
 
 /// The workloads of an inventory.
@@ -114,7 +117,7 @@ fn choose(given: &Given, field: &str, called: &str, of_app: Workloads) -> Result
     if own.len() > MOST {
         let problem = format!("{called} has more than {MOST} workloads");
         let refusal = Refusal::new(field, problem, "name the workload itself");
-        return Err(NotFound::Refused(refusal));
+        return Err(NotFound::Unfit(refusal));
     }
     let wanted = given.object.spec.component.as_deref();
     let unknown = |name: &Name| match given.sight(name) {
@@ -133,7 +136,7 @@ fn choose(given: &Given, field: &str, called: &str, of_app: Workloads) -> Result
             let message = format!("no workload of {called} has {label}; there are {others}");
             Err(NotFound::Missing(message))
         }
-        (_, wanted) => Err(NotFound::Refused(several(given, called, &found, wanted))),
+        (_, wanted) => Err(NotFound::Unfit(several(given, called, &found, wanted))),
     }
 }
 
@@ -144,7 +147,7 @@ fn nothing(field: &str, called: &str, elsewhere: &[String]) -> NotFound {
         return NotFound::Missing(format!("{called} has not applied {kinds} yet"));
     }
     let all = elsewhere.join(", ");
-    NotFound::Refused(Refusal::new(
+    NotFound::Unfit(Refusal::new(
         field,
         format!("the workloads of {called} are in another namespace: {all}"),
         "name the workload itself, in a Rollout of its namespace",
@@ -267,13 +270,14 @@ pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
         }
         ConsumerKind::HelmRelease => is_ready && applied(app.kind, &object).is_some(),
     };
-    // The two watches may be apart: the workload has changed, and what is seen of the application is from before. Of a
-    // HelmRelease that corrects drift this is not seen: it does so without becoming ready again.
+    // The two watches may be apart: the workload has changed, and what is seen of the application is from before.
     let is_older = |at: Timestamp| {
         ready.is_some_and(|it| it.last_transition_time.0.as_second() + SKEW < at.as_second())
     };
-    let corrects = app.kind == ConsumerKind::HelmRelease && corrects_drift(whole);
-    let is_before = !corrects && applied_at(target.object, app.kind).is_some_and(is_older);
+    let is_before = match corrects(app.kind, whole) {
+        true => may_be_old_until(given, target).is_some(),
+        false => applied_at(target.object, app.kind).is_some_and(is_older),
+    };
     let is_settled = is_applied && !is_at_work(&object) && !is_before;
     // In words that stay the same while it tries again.
     (!is_settled).then(|| Why {
@@ -283,4 +287,16 @@ pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
             format!("{app} has not applied its newest revision yet: see its conditions"),
         )
     })
+}
+
+fn corrects(kind: ConsumerKind, app: &Value) -> bool {
+    kind == ConsumerKind::HelmRelease && corrects_drift(app)
+}
+
+/// Until when it is not known whether the target is a HelmRelease as it was before its workload changed. One that
+/// corrects drift changes the workload without becoming ready again, so only time tells them apart.
+pub(super) fn may_be_old_until(given: &Given, target: &Workload<'_>) -> Option<Timestamp> {
+    let (app, _) = of_target(given).filter(|(app, whole)| corrects(app.kind, whole))?;
+    let until = later(applied_at(target.object, app.kind)?, LAG);
+    (given.now.at < until).then_some(until)
 }

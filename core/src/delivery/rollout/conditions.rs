@@ -5,6 +5,7 @@ use sluice_crds::rollout::Outcome;
 
 use super::chain::Chain;
 use super::desk::Desk;
+use super::refused::INVALID_SPEC;
 use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
@@ -46,7 +47,7 @@ fn failed(status: &RolloutStatus) -> Vec<Wanted> {
         return stalled("RolloutFailed", &format!("it has failed; {AGAIN}"));
     };
     // Trying the same again changes nothing of these.
-    let is_final = ["InvalidSpec", "Deleted"].contains(&reason.as_str());
+    let is_final = [INVALID_SPEC, "Deleted"].contains(&reason.as_str());
     match is_final {
         true => stalled(reason, message),
         false => stalled(reason, &format!("{message}; {AGAIN}")),
@@ -72,8 +73,8 @@ fn working(desk: &Desk<'_>, chain: &Chain) -> String {
     let Some((batch, index)) = batch.zip(chain.draft.status.current_batch) else {
         return state.to_owned();
     };
-    let (all, batch) = (desk.batches(), batch.as_str());
-    format!("{state}: batch {} of {all}, {batch}", index + 1)
+    let called = desk.called(usize::try_from(index).unwrap_or(0));
+    format!("{state}: {called}, {}", batch.as_str())
 }
 
 fn of_hold(chain: &Chain, reason: &str, message: &str) -> Vec<Wanted> {

@@ -59,6 +59,11 @@ impl<'g> Desk<'g> {
         self.plan.sizes.count()
     }
 
+    /// What people are told of a batch: its index, which `lastBatchToRollout` has as well, and its step.
+    pub(super) fn called(&self, index: usize) -> String {
+        format!("batch {index} ({}/{})", index + 1, self.batches())
+    }
+
     /// The workloads that the spec names, the target first.
     pub(super) fn named(&self) -> Result<Vec<Member<'g>>, NotFound> {
         let all = references(self.object());
@@ -100,16 +105,12 @@ impl<'g> Desk<'g> {
 
     /// Why it is not known, or not up to date. None: it is.
     pub(super) fn unsure(&self, name: &Name) -> Option<Why> {
-        match self.given.sight(name) {
-            Sight::Unknown(why) => Some(Why::unreadable(name, why)),
-            Sight::Absent => None,
-            Sight::Here { is_behind, object } => {
-                let (kind, object) = (name.kind, object.as_ref());
-                let is_stale = *is_behind || !Workload { kind, object }.seen().is_observed;
-                let message = || format!("what is known of {name} is not up to date");
-                is_stale.then(|| Why::new("Stale", message()))
-            }
+        let sight = self.given.sight(name);
+        if let Sight::Unknown(why) = sight {
+            return Some(Why::unreadable(name, why));
         }
+        let message = || format!("what is known of {name} is not up to date");
+        sight.is_unsure(name).then(|| Why::new("Stale", message()))
     }
 
     /// The workloads of the run, in its order.

@@ -16,7 +16,7 @@ use sluice_crds::rollout::{Mode, WorkloadReference};
 use super::app;
 use super::hook::Answer;
 use super::metric::Measured;
-use super::workload::Kind;
+use super::workload::{Kind, Workload};
 use crate::time::clock::Now;
 
 /// The name of a workload in the namespace of the Rollout.
@@ -81,6 +81,18 @@ impl Sight {
         match self {
             Sight::Here { object, .. } => Some(object),
             Sight::Unknown(_) | Sight::Absent => None,
+        }
+    }
+
+    /// Whether the workload of this name is not known, or what is known of it is not up to date.
+    pub fn is_unsure(&self, name: &Name) -> bool {
+        match self {
+            Sight::Unknown(_) => true,
+            Sight::Absent => false,
+            Sight::Here { object, is_behind } => {
+                let (kind, object) = (name.kind, object.as_ref());
+                *is_behind || !Workload { kind, object }.seen().is_observed
+            }
         }
     }
 }

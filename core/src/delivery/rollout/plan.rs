@@ -116,6 +116,13 @@ pub enum Expected {
     OneOf(BTreeSet<u16>),
 }
 
+impl Plan {
+    /// The metrics of a batch: those of every batch, and its own.
+    pub(super) fn metrics_of(&self, batch: usize) -> impl Iterator<Item = &Metric> {
+        self.metrics.iter().chain(&self.batch(batch).metrics)
+    }
+}
+
 impl Expected {
     /// One of them.
     pub fn first(&self) -> u16 {

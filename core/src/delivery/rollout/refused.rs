@@ -14,7 +14,8 @@ use crate::time::stamp::time;
 use crate::verdict::condition::Wanted;
 use crate::verdict::status::requested_at;
 
-const REASON: &str = "InvalidSpec";
+/// The reason: the spec is refused.
+pub(super) const INVALID_SPEC: &str = "InvalidSpec";
 
 /// Nothing is changed by a spec that is refused. A run that is on its way is held; one that has not begun has
 /// failed, until the spec is another one. One that is deleted is let go: what it would bring back cannot be
@@ -35,7 +36,7 @@ pub(super) fn report(given: &Given, refusals: &Refusals) -> Report {
         let since = before.held.as_ref().map(|it| it.since.clone());
         status.held = Some(Held {
             by: None,
-            reason: REASON.to_owned(),
+            reason: INVALID_SPEC.to_owned(),
             message: message.clone(),
             since: since.unwrap_or_else(|| time(given.now.at)),
         });
@@ -45,11 +46,11 @@ pub(super) fn report(given: &Given, refusals: &Refusals) -> Report {
         status.deadline = None;
         status.held = None;
         status.outcome = Some(Outcome {
-            reason: REASON.to_owned(),
+            reason: INVALID_SPEC.to_owned(),
             message: message.clone(),
         });
     }
-    let mut wanted = stalled(REASON, &message);
+    let mut wanted = stalled(INVALID_SPEC, &message);
     let free = "nothing waits for gates or people";
     wanted.push(Wanted::new(BLOCKED, false, "NothingBlocked", free));
     status.conditions = settle(wanted, &before, object.metadata.generation, given.now.at);
@@ -69,7 +70,7 @@ pub(super) fn report(given: &Given, refusals: &Refusals) -> Report {
         news: match is_new {
             true => vec![News {
                 is_warning: true,
-                reason: REASON,
+                reason: INVALID_SPEC,
                 message,
             }],
             false => Vec::new(),

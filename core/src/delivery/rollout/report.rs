@@ -5,7 +5,7 @@ use std::ops::Deref;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::RolloutStatus;
-use sluice_crds::rollout::{Held, RollingState};
+use sluice_crds::rollout::{BatchRollingState, Held, RollingState};
 
 use super::acts::{Act, acts};
 use super::calls::batch;
@@ -196,6 +196,8 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
         && batch.ready.is_none()
     {
         batch.ready = Some(time(desk.at()));
+        let at = later(desk.at(), patience(desk, &chain.draft.status));
+        chain.draft.status.deadline = Some(time(at));
     }
     if chain.state == State::BatchVerifying && !chain.draft.moved {
         let metrics = chain.look.metrics.take();
@@ -220,10 +222,24 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
         let is_progress = intent.available.is_some() || all > 0;
         if is_progress {
             intent.available = Some(all);
-            let at = later(desk.at(), desk.plan.deadline);
+            let at = later(desk.at(), patience(desk, &chain.draft.status));
             chain.draft.status.deadline = Some(time(at));
         }
     }
+}
+
+/// How long a run may go without progress. Once the pods of a batch are there, its metrics are given the time that
+/// they need.
+fn patience(desk: &Desk<'_>, status: &RolloutStatus) -> SignedDuration {
+    let index = batch(status);
+    let is_measured = status.batch_rolling_state == Some(BatchRollingState::BatchVerifying)
+        && status
+            .batches
+            .get(index)
+            .is_some_and(|it| it.ready.is_some());
+    let metrics = desk.plan.metrics_of(index).filter(|_| is_measured);
+    let longest = metrics.filter_map(|it| it.interval).max();
+    desk.plan.deadline + longest.unwrap_or_default()
 }
 
 /// What holds the run, and the deadline that stands still meanwhile.
@@ -308,7 +324,7 @@ fn withheld(
         .deadline
         .as_ref()?
         .0
-        .checked_sub(desk.plan.deadline)
+        .checked_sub(patience(desk, before))
         .ok()?;
     let next = later(last, SELDOM);
     let says = |status: &RolloutStatus| -> Vec<(String, String, String)> {

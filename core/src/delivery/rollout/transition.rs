@@ -213,9 +213,8 @@ impl Draft {
         self.intend(desk, i32::try_from(index).ok(), Some(sizes));
         let decision = decision(desk.at(), gates);
         let message = format!(
-            "batch {} of {} goes out, to {goal} pods: {}",
-            index + 1,
-            desk.batches(),
+            "{} goes out, to {goal} pods: {}",
+            desk.called(index),
             decision.message
         );
         if let Some(batch) = self.status.batches.get_mut(index) {
@@ -240,11 +239,7 @@ impl Draft {
             true => ("AlreadyThere", "was there already"),
             false => ("BatchDone", "is done"),
         };
-        let message = format!(
-            "batch {} of {} {what}: {goal} pods",
-            index + 1,
-            desk.batches()
-        );
+        let message = format!("{} {what}: {goal} pods", desk.called(index));
         self.tell(false, reason, message);
     }
 

@@ -17,6 +17,7 @@ use sluice_crds::{Rollout, RolloutStatus};
 use super::course::Course;
 use super::given::Name;
 use super::plan::{Plan, check};
+use super::refused::INVALID_SPEC;
 use super::workload::Workload;
 use super::{KIND, identity};
 use crate::verdict::condition::{READY, STALLED, find, find_true};
@@ -216,7 +217,7 @@ impl View {
     /// Whether only another spec begins another run.
     pub fn is_refused(&self) -> bool {
         let outcome = self.outcome.as_ref();
-        outcome.is_some_and(|it| it.reason == "InvalidSpec")
+        outcome.is_some_and(|it| it.reason == INVALID_SPEC)
     }
 
     /// The first batch that is not out.

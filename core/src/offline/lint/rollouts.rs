@@ -1,11 +1,12 @@
 //! What is said of Rollouts beside other objects.
 
-use sluice_crds::rollout::{CanaryMetric, marks};
+use sluice_crds::rollout::{CanaryMetric, RolloutWebhook, marks};
 use sluice_crds::{GateSet, Rollout};
 
 use super::remark::{Remarks, Subject};
 use crate::offline::simulate::Key;
 use crate::text::refusal::Refusal;
+use crate::time::duration;
 
 impl Remarks<'_> {
     /// A Rollout: the gates and the gatekeepers that it names.
@@ -15,10 +16,18 @@ impl Remarks<'_> {
         let plan = &rollout.spec.rollout_plan;
         self.gates_of_rollout(key, "spec.gates", rollout.spec.gates.as_ref());
         self.metrics(key, "spec.rolloutPlan", &plan.canary_metric);
+        self.hooks(
+            key,
+            rollout,
+            "spec.rolloutPlan.rolloutWebhooks",
+            &plan.rollout_webhooks,
+        );
         for (place, batch) in plan.rollout_batches.iter().enumerate() {
             let field = format!("spec.rolloutPlan.rolloutBatches[{place}]");
             self.gates_of_rollout(key, &format!("{field}.gates"), batch.gates.as_ref());
             self.metrics(key, &field, &batch.canary_metric);
+            let field = format!("{field}.batchRolloutWebhooks");
+            self.hooks(key, rollout, &field, &batch.batch_rollout_webhooks);
         }
     }
 
@@ -34,6 +43,23 @@ impl Remarks<'_> {
                 let field = format!("{field}.refs[{place}]");
                 let subject = Subject::Rollout(key.clone());
                 self.warn_of(Subject::Gate(gate), subject, field, problem);
+            }
+        }
+    }
+
+    /// The hooks whose answer may take longer than the rollout goes without progress.
+    fn hooks(&mut self, key: &Key, rollout: &Rollout, field: &str, hooks: &[RolloutWebhook]) {
+        let deadline = &rollout.spec.progress_deadline;
+        for (place, hook) in hooks.iter().enumerate() {
+            let both = (duration::parse(&hook.timeout), duration::parse(deadline));
+            if matches!(both, (Ok(timeout), Ok(deadline)) if timeout >= deadline) {
+                let problem = format!(
+                    "the rollout fails before an answer may come: its progressDeadline is {deadline}"
+                );
+                let field = format!("{field}[{place}].timeout");
+                let remedy = "write a shorter timeout, or a longer progressDeadline";
+                let refusal = Refusal::new(field, problem, remedy);
+                self.warn(Subject::Rollout(key.clone()), refusal);
             }
         }
     }

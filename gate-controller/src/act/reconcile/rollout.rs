@@ -25,6 +25,8 @@ pub(crate) mod calls;
 mod gather;
 mod news;
 
+use gather::InMemory;
+
 impl Reconciled for Rollout {
     const KIND: Kind = Kind::Rollout;
     const MANAGER: &'static str = rollout::MANAGER;
@@ -62,10 +64,14 @@ impl Reconciled for Rollout {
         if !world.is_ready() || world.rollouts.progress() == Progress::Unanswered {
             return Ok(Outcome::Wake(None));
         }
-        let names = gather::names(context, key, &object);
-        context.workloads.watched.name(key, names);
+        let mut memory = InMemory::read(context, key, &object);
+        let names = memory.names(context, key);
+        if context.workloads.watched.name(key, names) {
+            // Only from now on it is woken by changes of what it names.
+            memory = InMemory::read(context, key, &object);
+        }
         let now = world.now(context.clock.now());
-        let given = match gather::gather(context, key, &object, now).await {
+        let given = match gather::gather(context, key, &object, memory, now).await {
             Ok(given) => given,
             Err(error) => return account::refused(context, key, &object, error).await,
         };

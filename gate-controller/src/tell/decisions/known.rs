@@ -10,7 +10,7 @@ use sluice_crds::{Decision, Rollout, Subject};
 
 use super::budget::Budgets;
 use super::{Asker, FOLD, Lines, news};
-use crate::cluster::key::ObjectKey;
+use crate::cluster::key::{KeyRef, ObjectKey};
 
 mod question;
 
@@ -66,6 +66,14 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// Its name, as caches have it.
+    pub(super) fn key(&self) -> KeyRef<'_> {
+        KeyRef {
+            namespace: &self.namespace,
+            name: &self.name,
+        }
+    }
+
     /// What the status of a Rollout says. None: it has asked nothing.
     pub(super) fn rollout(object: &Rollout) -> Option<Self> {
         let waits = rollout::waits_for_gates(object.status.as_ref()?)?;

@@ -236,14 +236,10 @@ fn waits_for_pods(index: usize, goal: u32, available: Option<u32>) -> String {
 /// Whether the metrics are good since the pods of the batch are there.
 fn metrics(desk: &Desk<'_>, status: &RolloutStatus, index: usize, look: &mut Look) {
     let ready = status.batches.get(index).and_then(|it| it.ready.as_ref());
-    let own = &desk.plan.batch(index).metrics;
-    let all = desk.plan.metrics.iter().chain(own);
-    let mut records: Vec<MetricRecord> = Vec::new();
-    for metric in all {
-        let began = ready.map(|ready| ready.0);
-        records.push(judged(desk, status, metric, began, look));
-    }
-    look.metrics = Some(records);
+    let began = ready.map(|ready| ready.0);
+    let all = desk.plan.metrics_of(index);
+    let records = all.map(|metric| judged(desk, status, metric, began, look));
+    look.metrics = Some(records.collect());
 }
 
 fn judged(

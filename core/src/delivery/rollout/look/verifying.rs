@@ -6,13 +6,14 @@ use crate::delivery::rollout::begin::{self, Beginning};
 use crate::delivery::rollout::conflict::{self, Member};
 use crate::delivery::rollout::course::Course;
 use crate::delivery::rollout::desk::Desk;
+use crate::delivery::rollout::refused::INVALID_SPEC;
 use crate::delivery::rollout::signals::Signal;
 use crate::text::refusal::Refusal;
 
 pub(super) fn look(desk: &Desk<'_>, gates: Gates<'_>, look: &mut Look) {
     let found = desk.named().and_then(|members| {
         let refusal = app::refuse(desk.object(), &members);
-        refusal.map_or(Ok(members), |it| Err(NotFound::Refused(it)))
+        refusal.map_or(Ok(members), |it| Err(NotFound::Unfit(it)))
     });
     let members = match found {
         Ok(members) => members,
@@ -23,11 +24,16 @@ pub(super) fn look(desk: &Desk<'_>, gates: Gates<'_>, look: &mut Look) {
         Err(NotFound::Missing(message)) => {
             return look.say(Signal::Gone, Why::new("WorkloadMissing", message));
         }
-        Err(NotFound::Refused(refusal)) => return refused(&refusal, look),
+        Err(NotFound::Unfit(refusal)) => {
+            let why = Why::new("ApplicationUnfit", refusal.to_string());
+            return look.say(Signal::Contested, why);
+        }
     };
     autoscalers(desk, look);
     appliers(desk, members.iter().enumerate(), look);
     if let Some(why) = app::unsettled(desk.given, &members[0].1) {
+        let until = app::may_be_old_until(desk.given, &members[0].1);
+        look.wakes.extend(until);
         return look.say(Signal::Closed, why);
     }
     match begin::begin(desk.given, desk.plan, &members) {
@@ -41,7 +47,7 @@ pub(super) fn look(desk: &Desk<'_>, gates: Gates<'_>, look: &mut Look) {
 }
 
 fn refused(refusal: &Refusal, look: &mut Look) {
-    let why = Why::new("InvalidSpec", refusal.to_string());
+    let why = Why::new(INVALID_SPEC, refusal.to_string());
     look.say(Signal::Refused, why);
 }
 

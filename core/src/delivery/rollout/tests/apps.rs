@@ -147,7 +147,7 @@ fn of_several_workloads_the_component_says_which() {
     put(&mut play, "web-v2", kustomization(SECOND, &both));
     label(&mut play, &name(Kind::Deployment, "worker"), "worker");
     play.run();
-    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
     assert_eq!(
         ready_message(&play),
         "spec.component: Kustomization web-v2 has several workloads: Deployment web-v2, Deployment worker (worker); write which one, such as `component: worker`: the value of its label app.kubernetes.io/component"
@@ -169,7 +169,7 @@ fn of_several_workloads_the_component_says_which() {
 }
 
 #[test]
-fn two_workloads_of_one_component_are_refused() {
+fn two_workloads_of_one_component_hold_until_one_has_another() {
     let mut play = apps(&json!({"component": "web"}));
     play.deployment("api", 3, "api:1");
     put(
@@ -184,16 +184,21 @@ fn two_workloads_of_one_component_are_refused() {
         label(&mut play, &of, "web");
     }
     play.run();
-    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
+    assert_eq!(play.ready(), ("False".into(), "ApplicationUnfit".into()));
     let message = ready_message(&play);
     assert!(
         message.contains("Deployment web-v2 (web), Deployment api (web); give each another value"),
         "{message}"
     );
+    rests(&mut play);
+    label(&mut play, &name(Kind::Deployment, "api"), "api");
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
 }
 
 #[test]
-fn workloads_of_other_namespaces_are_refused_and_do_not_count_beside_own_ones() {
+fn workloads_of_other_namespaces_hold_and_do_not_count_beside_own_ones() {
     let mut play = apps(&json!({}));
     put(
         &mut play,
@@ -201,14 +206,13 @@ fn workloads_of_other_namespaces_are_refused_and_do_not_count_beside_own_ones() 
         kustomization(SECOND, &["prod_web-v2_apps_Deployment"]),
     );
     play.run();
-    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
     assert_eq!(
         ready_message(&play),
         "spec.targetRef: the workloads of Kustomization web-v2 are in another namespace: Deployment prod/web-v2; name the workload itself, in a Rollout of its namespace"
     );
     let both = ["prod_web-v2_apps_Deployment", "shop_web-v2_apps_Deployment"];
     put(&mut play, "web-v2", kustomization(SECOND, &both));
-    play.retry("1");
     play.run();
     assert_eq!(play.state(), "rolloutSucceed");
 }
@@ -237,7 +241,7 @@ fn what_references_lead_to_has_to_belong_together() {
         kustomization(FIRST, &["shop_web-v2_apps_Deployment"]),
     );
     play.run();
-    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
     assert_eq!(
         ready_message(&play),
         "spec.sourceRef[0]: the workloads are Deployment web-v2, Deployment web-v2: it is the target; name the object with the old version"
@@ -426,57 +430,90 @@ fn a_stateful_set_of_an_application_is_rolled_out_commit_by_commit() {
     rests(&mut play);
 }
 
+const DIGEST: &str = "sha256:3333333333333333333333333333333333333333333333333333333333333333";
+
+/// A HelmRelease of a chart from this kind of source, whose newest release has this status.
+fn release(source: &str, status: &str, name: &str) -> Value {
+    json!({
+        "kind": "HelmRelease",
+        "metadata": {"name": name, "namespace": "shop", "generation": 1},
+        "spec": {"chartRef": {"kind": source, "name": "web"}},
+        "status": {
+            "observedGeneration": 1,
+            "inventory": {"entries": [{"id": format!("shop_{name}_apps_Deployment"), "v": "v1"}]},
+            "history": [{"chartVersion": "6.8.0", "ociDigest": DIGEST, "status": status}],
+            "conditions": [{
+                "type": "Ready", "status": if status == "deployed" {"True"} else {"False"},
+                "reason": "Any", "message": "", "lastTransitionTime": "2026-11-23T09:00:00Z",
+            }],
+        },
+    })
+}
+
+/// The HelmRelease web-v2 takes the place of web-v1.
+fn releases(source: &str) -> Play {
+    let mut play = apps(&json!({
+        "targetRef": {"kind": "HelmRelease"},
+        "sourceRef": [{"kind": "HelmRelease", "name": "web-v1"}],
+    }));
+    play.gate("open");
+    for name in ["web-v1", "web-v2"] {
+        put_release(&mut play, name, release(source, "deployed", name));
+    }
+    play
+}
+
+fn put_release(play: &mut Play, name: &str, object: Value) {
+    let app = applier(ConsumerKind::HelmRelease, name);
+    play.cluster.appliers.insert(app, object);
+}
+
+/// Helm has changed the target at this time.
+fn upgraded(play: &mut Play, at: &str) {
+    let object = play.cluster.workloads.get_mut(&v2()).unwrap();
+    object["metadata"]["managedFields"] = json!([{
+        "manager": "helm-controller", "operation": "Apply", "time": at,
+        "fieldsV1": {"f:spec": {"f:template": {}}},
+    }]);
+}
+
 #[test]
 fn a_release_has_the_version_of_its_chart_or_the_digest_of_its_artifact() {
-    let digest = "sha256:3333333333333333333333333333333333333333333333333333333333333333";
-    let cases = [("HelmChart", "6.8.0"), ("OCIRepository", digest)];
-    for (source, revision) in cases {
-        let mut play = apps(&json!({
-            "targetRef": {"kind": "HelmRelease"},
-            "sourceRef": [{"kind": "HelmRelease", "name": "web-v1"}],
-        }));
-        play.gate("open");
-        let release = |status: &str, name: &str| {
-            json!({
-                "kind": "HelmRelease",
-                "metadata": {"name": name, "namespace": "shop", "generation": 1},
-                "spec": {"chartRef": {"kind": source, "name": "web"}},
-                "status": {
-                    "observedGeneration": 1,
-                    "inventory": {"entries": [{"id": format!("shop_{name}_apps_Deployment"), "v": "v1"}]},
-                    "history": [{"chartVersion": "6.8.0", "ociDigest": digest, "status": status}],
-                    "conditions": [{
-                        "type": "Ready", "status": if status == "deployed" {"True"} else {"False"},
-                        "reason": "Any", "message": "", "lastTransitionTime": "2026-11-23T09:00:00Z",
-                    }],
-                },
-            })
-        };
-        let app = |name| applier(ConsumerKind::HelmRelease, name);
-        play.cluster
-            .appliers
-            .insert(app("web-v1"), release("deployed", "web-v1"));
-        play.cluster
-            .appliers
-            .insert(app("web-v2"), release("failed", "web-v2"));
+    for (source, revision) in [("HelmChart", "6.8.0"), ("OCIRepository", DIGEST)] {
+        let mut play = releases(source);
+        put_release(&mut play, "web-v2", release(source, "failed", "web-v2"));
         play.run();
         assert_eq!(play.state(), "verifyingSpec, held: NotApplied");
         // The watch of HelmReleases is behind: it shows the revision before.
-        let mut deployed = release("deployed", "web-v2");
-        let object = play.cluster.workloads.get_mut(&v2()).unwrap();
-        object["metadata"]["managedFields"] = json!([{
-            "manager": "helm-controller", "operation": "Apply", "time": "2026-11-23T09:30:00Z",
-            "fieldsV1": {"f:spec": {"f:template": {}}},
-        }]);
-        play.cluster
-            .appliers
-            .insert(app("web-v2"), deployed.clone());
+        let mut deployed = release(source, "deployed", "web-v2");
+        upgraded(&mut play, "2026-11-23T09:30:00Z");
+        put_release(&mut play, "web-v2", deployed.clone());
         play.run();
         assert_eq!(play.state(), "verifyingSpec, held: NotApplied");
         deployed["status"]["conditions"][0]["lastTransitionTime"] = "2026-11-23T09:30:01Z".into();
-        play.cluster.appliers.insert(app("web-v2"), deployed);
+        put_release(&mut play, "web-v2", deployed);
         play.run();
         assert_eq!(play.state(), "rolloutSucceed");
         assert_eq!(play.told[0].subject.revision.as_deref(), Some(revision));
     }
+}
+
+/// One that corrects drift changes its workload without becoming ready again.
+#[test]
+fn a_release_that_corrects_drift_is_asked_about_a_while_after_its_workload_has_changed() {
+    let mut play = releases("HelmChart");
+    let mut corrects = release("HelmChart", "deployed", "web-v2");
+    corrects["spec"]["driftDetection"] =
+        json!({"mode": "enabled", "ignore": [{"paths": ["/spec/replicas", "/spec/paused"]}]});
+    put_release(&mut play, "web-v2", corrects);
+    let changed = play.now;
+    upgraded(&mut play, &changed.to_string());
+    play.run();
+    assert_eq!(play.state(), "verifyingSpec, held: NotApplied");
+    assert!(play.told.is_empty());
+    let until = play.look().unwrap().wake.unwrap();
+    assert_eq!(until, changed + SignedDuration::from_secs(30));
+    play.now = until;
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
 }

@@ -326,6 +326,28 @@ fn a_metric_outside_its_range_fails_by_the_deadline() {
     assert_eq!(play.present(), (5, 5));
 }
 
+/// That a good metric is good for long enough is no lack of progress. One that is not good by then fails.
+#[test]
+fn a_metric_has_the_time_that_its_row_needs_in_addition_to_the_deadline() {
+    let metric = json!([{"name": "errors", "interval": "1h"}]);
+    let plan = json!({"rolloutBatches": [{"replicas": 2, "canaryMetric": metric}, {}]});
+    let after = |bad: std::ops::Range<i64>| {
+        let mut play = pair(&plan);
+        for minute in 0..75 {
+            measured(
+                &mut play,
+                Some(if bad.contains(&minute) { 0.5 } else { 0.01 }),
+            );
+            play.run();
+            play.pass(1);
+        }
+        play.state()
+    };
+    assert_eq!(after(0..0), "rolloutSucceed");
+    assert_eq!(after(3..5), "rolloutSucceed");
+    assert_eq!(after(30..31), "rolloutFailed");
+}
+
 /// What was measured before the pods were there is not said of them.
 #[test]
 fn a_value_from_before_the_batch_is_not_recorded() {

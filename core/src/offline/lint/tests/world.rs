@@ -233,8 +233,12 @@ metadata: {name: web, namespace: shop, annotations: {sluice.dev/retry: again, sl
 spec:
   targetRef: {kind: Deployment, name: web}
   gates: {refs: [{name: hours}, {name: freeze, namespace: ops}]}
+  progressDeadline: 30s
   rolloutPlan:
     canaryMetric: [{name: latency}]
+    rolloutWebhooks:
+      - {type: finalize-rollout, name: short, url: 'http://tests', timeout: 29s}
+      - {type: finalize-rollout, name: long, url: 'http://tests', timeout: 30s}
     rolloutBatches:
       - replicas: 1
         gates: {refs: [{name: errors}]}
@@ -267,6 +271,7 @@ fn what_a_rollout_names_is_looked_for() {
         "spec.rolloutPlan.canaryMetric[0]: there is no Gatekeeper shop/latency in these files, which holds the rollout; add it, unless the cluster has it",
         "spec.rolloutPlan.rolloutBatches[0].canaryMetric[0]: the Gatekeeper shop/manual measures nothing, which holds the rollout; name one of the kind metric",
         "spec.rolloutPlan.rolloutBatches[0].gates.refs[0]: there is no Gate shop/errors in these files, so no batch goes out; add it, unless the cluster has it",
+        "spec.rolloutPlan.rolloutWebhooks[1].timeout: the rollout fails before an answer may come: its progressDeadline is 30s; write a shorter timeout, or a longer progressDeadline",
     ];
     assert_eq!(said.keys().collect::<Vec<_>>(), expected);
     assert!(said.values().all(|refused| !refused));

@@ -13,7 +13,7 @@ use kube::core::{ObjectList, Request, Selector};
 use serde_json::Value;
 use sluice_clusters::{Unknown, Wanted};
 use sluice_core::delivery::rollout::given::{
-    Applier, Appliers, Measure, Name, Pod, Sight, Templates,
+    Applier, Appliers, Autoscaler, Measure, Name, Pod, Sight, Templates,
 };
 use sluice_core::delivery::rollout::metric::Measured;
 use sluice_core::delivery::rollout::workload::Workload;
@@ -41,71 +41,89 @@ const PAGE: u32 = 200;
 /// The label that says of which revision a pod is.
 const REVISION: &str = "controller-revision-hash";
 
-/// Everything that a Rollout names on the cluster: its applications, its workloads, what writes to these, and the
-/// autoscalers of its namespace.
-pub(super) fn names(context: &Context, key: &ObjectKey, object: &Rollout) -> Names {
-    let (workloads, appliers) = seen(context, key, object);
-    // Anyone who writes a workload writes its labels.
-    let appliers = appliers.keys().filter(|it| may_exist(context, key, it));
-    let appliers = appliers.map(|it| applied(key, it));
-    let places = workloads.keys().map(|name| place(&key.namespace, name));
-    let scaling = scaling(context, key, &workloads);
-    Names {
-        objects: places.chain(appliers).chain(scaling).collect(),
-        kinds: [autoscalers(&key.namespace)].into(),
-    }
+/// What memory has of everything that a Rollout names.
+pub(super) struct InMemory {
+    workloads: BTreeMap<Name, Sight>,
+    /// The Kustomizations and HelmReleases that it names, and that the labels of the workloads name.
+    appliers: Appliers,
+    /// The autoscalers of its namespace.
+    autoscalers: Result<Vec<Autoscaler>, Unknown>,
 }
 
-/// The autoscalers that scale one of these workloads: when they scale it no longer, that concerns the Rollout.
-fn scaling(
-    context: &Context,
-    key: &ObjectKey,
-    workloads: &BTreeMap<Name, Sight>,
-) -> impl Iterator<Item = Place> {
-    let all = context.workloads.autoscalers(&key.namespace);
-    let scaling = all.into_iter().flatten().filter(|it| {
-        let scaled = it.scales();
-        scaled.is_some_and(|name| workloads.contains_key(&name))
-    });
-    scaling.map(|it| Place {
-        wanted: autoscalers(&key.namespace),
-        name: it.name,
-    })
-}
-
-/// What is known of its workloads, and of the Kustomizations and HelmReleases that it names and that the labels of
-/// the workloads name.
-fn seen(context: &Context, key: &ObjectKey, object: &Rollout) -> (BTreeMap<Name, Sight>, Appliers) {
-    let is_going = object.metadata.deletion_timestamp.is_some();
-    let apps = apps(object).into_iter().map(|app| {
-        let sight = sight(context.workloads.see(key, &applied(key, &app)));
-        (app, sight)
-    });
-    let mut known: Appliers = apps.collect();
-    let workloads = wanted(object, &known).into_iter().map(|name| {
-        let seen = context.workloads.see(key, &place(&key.namespace, &name));
-        let sight = match seen {
-            // A kind is removed with all that is of it: nothing is left in order there.
-            Seen::Unknown(Unknown::NoKind(_)) if is_going => Sight::Absent,
-            seen => sight(seen),
-        };
-        (name, sight)
-    });
-    let workloads: BTreeMap<Name, Sight> = workloads.collect();
-    let here = workloads
-        .iter()
-        .filter_map(|(name, sight)| Some((name.kind, sight.object()?)));
-    for applier in here.flat_map(|(kind, object)| appliers(&Workload { kind, object })) {
-        let seen = context.workloads.see(key, &applied(key, &applier));
-        let sight = match seen {
-            // What is not served, or in no namespace, applies nothing, whatever the labels say.
-            Seen::Unknown(Unknown::NoKind(_)) => Sight::Absent,
-            _ if !may_exist(context, key, &applier) => Sight::Absent,
-            seen => sight(seen),
-        };
-        known.entry(applier).or_insert(sight);
+impl InMemory {
+    /// All of it.
+    pub(super) fn read(context: &Context, key: &ObjectKey, object: &Rollout) -> Self {
+        let is_going = object.metadata.deletion_timestamp.is_some();
+        let apps = apps(object).into_iter().map(|app| {
+            let sight = sight(context.workloads.see(key, &applied(key, &app)));
+            (app, sight)
+        });
+        let mut known: Appliers = apps.collect();
+        let workloads = wanted(object, &known).into_iter().map(|name| {
+            let seen = context.workloads.see(key, &place(&key.namespace, &name));
+            let sight = match seen {
+                // A kind is removed with all that is of it: nothing is left in order there.
+                Seen::Unknown(Unknown::NoKind(_)) if is_going => Sight::Absent,
+                seen => sight(seen),
+            };
+            (name, sight)
+        });
+        let workloads: BTreeMap<Name, Sight> = workloads.collect();
+        let here = workloads
+            .iter()
+            .filter_map(|(name, sight)| Some((name.kind, sight.object()?)));
+        for applier in here.flat_map(|(kind, object)| appliers(&Workload { kind, object })) {
+            let seen = context.workloads.see(key, &applied(key, &applier));
+            let sight = match seen {
+                // What is not served, or in no namespace, applies nothing, whatever the labels say.
+                Seen::Unknown(Unknown::NoKind(_)) => Sight::Absent,
+                _ if !may_exist(context, key, &applier) => Sight::Absent,
+                seen => sight(seen),
+            };
+            known.entry(applier).or_insert(sight);
+        }
+        Self {
+            workloads,
+            appliers: known,
+            autoscalers: context.workloads.autoscalers(&key.namespace),
+        }
     }
-    (workloads, known)
+
+    /// Everything that the Rollout names on the cluster: its applications, its workloads, what writes to these, and
+    /// the autoscalers of its namespace.
+    pub(super) fn names(&self, context: &Context, key: &ObjectKey) -> Names {
+        // Anyone who writes a workload writes its labels.
+        let appliers = self.appliers.keys();
+        let appliers = appliers.filter(|it| may_exist(context, key, it));
+        let appliers = appliers.map(|it| applied(key, it));
+        let places = self.workloads.keys();
+        let places = places.map(|name| place(&key.namespace, name));
+        Names {
+            objects: places.chain(appliers).chain(self.scaling(key)).collect(),
+            kinds: [autoscalers(&key.namespace)].into(),
+        }
+    }
+
+    /// The autoscalers that scale one of the workloads: when they scale it no longer, that concerns the Rollout.
+    fn scaling(&self, key: &ObjectKey) -> impl Iterator<Item = Place> {
+        let all = self.autoscalers.iter().flatten();
+        let scaling = all.filter(|it| {
+            let scaled = it.scales();
+            scaled.is_some_and(|name| self.workloads.contains_key(&name))
+        });
+        scaling.map(|it| Place {
+            wanted: autoscalers(&key.namespace),
+            name: it.name.clone(),
+        })
+    }
+
+    /// Whether something of it is not known, or not up to date.
+    fn is_unsure(&self) -> bool {
+        let is_unknown = |it: &Sight| matches!(it, Sight::Unknown(_));
+        self.workloads.iter().any(|(name, it)| it.is_unsure(name))
+            || self.appliers.values().any(is_unknown)
+            || self.autoscalers.is_err()
+    }
 }
 
 /// Whether the namespace of a Kustomization or HelmRelease is there. Nothing is watched in one that is not.
@@ -139,10 +157,15 @@ pub(super) async fn gather(
     context: &Context,
     key: &ObjectKey,
     object: &Arc<Rollout>,
+    memory: InMemory,
     now: Now,
 ) -> Result<Given, Unread> {
-    let (workloads, appliers) = seen(context, key, object);
-    let autoscalers = context.workloads.autoscalers(&key.namespace);
+    let is_unsure = memory.is_unsure();
+    let InMemory {
+        workloads,
+        appliers,
+        autoscalers,
+    } = memory;
     let pods = match target(object, &workloads).filter(|_| needs_pods(object)) {
         Some(target) => {
             let pods = pods(context, key, object, target).await;
@@ -159,9 +182,6 @@ pub(super) async fn gather(
         None => None,
     };
     let own = Work::own(Kind::Rollout, key.clone());
-    let is_unknown = |it: &Sight| matches!(it, Sight::Unknown(_));
-    let is_unsure =
-        is_unsure(&workloads) || appliers.values().any(is_unknown) || autoscalers.is_err();
     let unsure_since = context.workloads.unsure(key, is_unsure, now.at);
     Ok(Given {
         arrived: context.calls.arrived(&own, now.at),
@@ -194,17 +214,6 @@ fn sight(seen: Seen) -> Sight {
         Seen::Absent => Sight::Absent,
         Seen::Unknown(why) => Sight::Unknown(why.to_string().into()),
     }
-}
-
-fn is_unsure(workloads: &BTreeMap<Name, Sight>) -> bool {
-    workloads.iter().any(|(name, sight)| match sight {
-        Sight::Unknown(_) => true,
-        Sight::Absent => false,
-        Sight::Here { object, is_behind } => {
-            let (kind, object) = (name.kind, object.as_ref());
-            *is_behind || !Workload { kind, object }.seen().is_observed
-        }
-    })
 }
 
 /// The other Rollouts of the namespace.

@@ -85,6 +85,37 @@ async fn a_gated_source_waits_while_something_is_pending() {
     assert_eq!(waiting(), [shown("app", false), shown("still", true)]);
 }
 
+/// What the controller asks for itself waits no longer than it is there.
+#[tokio::test]
+async fn what_is_deleted_waits_no_more() {
+    let desk = Desk::open(false);
+    let metadata = serde_json::json!({"namespace": "apps", "name": "here", "resourceVersion": "1"});
+    let object = serde_json::json!({
+        "metadata": metadata,
+        "spec": {"appRef": {"kind": "HelmRelease", "name": "app"}, "environments": []},
+    });
+    let pipeline: sluice_crds::Pipeline = serde_json::from_value(object).unwrap();
+    desk.decisions.world.pipelines.put(Arc::new(pipeline));
+    let all = [
+        ("Pipeline", "here"),
+        ("Pipeline", "gone"),
+        ("PromotionStrategy", "gone"),
+        ("RevertCommit", "gone"),
+        ("Rollout", "gone"),
+    ];
+    for (kind, name) in all {
+        let mut decision = decision(desk.clock.now(), false, "OutsideWindow");
+        decision.subject.kind = kind.to_owned();
+        decision.subject.name = Some(name.to_owned());
+        desk.decisions.tell(decision, Asker::Controller).await;
+    }
+    let waiting = desk.decisions.waiting();
+    let names = waiting
+        .iter()
+        .map(|it| (it.kind.as_str(), it.name.as_str()));
+    assert_eq!(names.collect::<Vec<_>>(), [("Pipeline", "here")]);
+}
+
 #[tokio::test]
 async fn it_waits_while_one_of_its_questions_is_answered_no() {
     let desk = Desk::open(false);
