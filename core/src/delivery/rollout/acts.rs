@@ -264,7 +264,8 @@ impl Scene<'_> {
 
     fn release(&self, place: usize, state: State) -> Option<Act> {
         let (_, workload) = self.members.get(place)?.1.as_ref()?;
-        let ended = ended(state).filter(|_| place == 0);
+        // Of a run that has failed each workload says so: a revert has to know that nobody has come since.
+        let ended = ended(state).filter(|_| place == 0 || state == State::Failed);
         // The partition that it had before: one that was armed, so that nothing goes out by itself.
         let gives_back = place == 0 && self.run.mode == Mode::Update && state != State::Succeeded;
         let spec = match gives_back {

@@ -268,7 +268,7 @@ fn record(
         uid: workload.uid().to_owned(),
         was,
         start: begun,
-        template: identity::template(workload.object).filter(|_| is_target),
+        template: identity::template(workload.object),
         former: from.filter(|_| has_partition),
         partition: has_partition.then(|| written(workload)),
     }

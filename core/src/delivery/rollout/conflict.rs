@@ -73,8 +73,10 @@ pub(super) fn of_others(given: &Given, members: &[Member<'_>]) -> Option<Conflic
 
 /// The same of a run in place that rolls something out.
 pub(super) fn not_armed(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
-    let is_ours = Claim::of(workload.object)
-        .is_some_and(|claim| is_own(given, &claim) || !given.others.contains_key(&claim.uid));
+    // A run that goes on, or has given way, has let out what is out.
+    let claim = Claim::of(workload.object).filter(|claim| claim.ended.is_none());
+    let is_ours =
+        claim.is_some_and(|claim| is_own(given, &claim) || !given.others.contains_key(&claim.uid));
     if workload.is_armed() || is_ours {
         return None;
     }
@@ -92,28 +94,87 @@ pub(super) fn not_armed(given: &Given, (name, workload): &Member<'_>) -> Option<
     ))
 }
 
-/// What stands in the way of a run that goes on. `concerns`: the workloads to which something may still be
-/// written.
+/// A workload of a run that is here, as it was latched and as it is.
+pub(super) type Latched<'a> = (&'a WorkloadRecord, Member<'a>);
+
+/// What to do about what others have written while batches go out.
+const OR_AGAIN: &str = "bring that back, or begin another run by sluice.dev/retry";
+
+/// What stands in the way of a run whose batches go out.
 pub(super) fn midway(
     given: &Given,
+    plan: &Plan,
     run: &Run,
-    members: &[(&WorkloadRecord, Member<'_>)],
-    concerns: impl Fn(&Name) -> bool,
+    members: &[Latched<'_>],
 ) -> Option<Conflict> {
-    let members = || members.iter().filter(|(_, (name, _))| concerns(name));
-    let each = || members().map(|(_, member)| member);
+    let each = || members.iter().map(|(_, member)| member);
     each()
         .find_map(|member| claimed(given, member))
         .or_else(|| each().find_map(|member| autoscaler(given, member)))
-        .or_else(|| members().find_map(|(record, member)| changed(run, record, member)))
-        .or_else(|| members().find_map(|(_, member)| overwritten(given, run, member)))
+        .or_else(|| target_changed(run, members, None))
+        .or_else(|| resized(run, members))
+        .or_else(|| overwritten(given, run, members, OR_AGAIN))
         .or_else(|| each().find_map(on_delete))
+        .or_else(|| applied_again(given, run, members))
+        .or_else(|| reverted_in_git(given, plan, each().next()?))
+}
+
+/// How a run ends that does not succeed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Undoing<'a> {
+    /// Whether another run follows. Somebody has asked for that: what others have written meanwhile counts as it is.
+    pub(super) gives_way: bool,
+    /// The template that is brought back in place, as a hash.
+    pub(super) restores: Option<&'a str>,
+}
+
+/// What stands in the way of a run that ends without success. `members`: the workloads to which something is written
+/// now.
+pub(super) fn undoing(
+    given: &Given,
+    run: &Run,
+    members: &[Latched<'_>],
+    undoing: Undoing<'_>,
+) -> Option<Conflict> {
+    let each = || members.iter().map(|(_, member)| member);
+    let written = || overwritten(given, run, members, "bring that back");
+    each()
+        .find_map(|member| claimed(given, member))
+        .or_else(|| each().find_map(|member| autoscaler(given, member)))
         .or_else(|| {
-            members().find_map(|(record, member)| {
-                let is_target = run.workloads.first() == Some(record);
-                flux::applies_again(given, member, is_target)
-            })
+            target_changed(run, members, undoing.restores).filter(|_| run.mode == Mode::Update)
         })
+        .or_else(|| members.iter().find_map(|it| source_changed(run, it)))
+        .or_else(|| written().filter(|_| !undoing.gives_way))
+        .or_else(|| each().find_map(on_delete))
+        .or_else(|| applied_again(given, run, members))
+        .or_else(|| template_in_git(given, each().next()?).filter(|_| undoing.restores.is_some()))
+}
+
+/// What stands in the way of the end of a run that has succeeded: nothing but another one that has begun.
+pub(super) fn after_success(given: &Given, members: &[Latched<'_>]) -> Option<Conflict> {
+    let each = members.iter().map(|(_, member)| member);
+    each.into_iter().find_map(|member| claimed(given, member))
+}
+
+/// Others have rolled out since, or somebody has scaled: what a run that had ended would bring back is not the
+/// version before.
+pub(super) fn rolled_since(given: &Given, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+    let uid = given.object.metadata.uid.as_deref().unwrap_or_default();
+    let is_as_left = |(_, workload): &Member<'_>| {
+        Claim::of(workload.object).is_some_and(|claim| {
+            let is_of_run = claim.uid == uid && claim.run == run.id;
+            is_of_run && is_reached(claim.wrote, present(Some(workload)))
+        })
+    };
+    let (_, (name, _)) = members.iter().find(|(_, member)| !is_as_left(member))?;
+    Some(Conflict::new(
+        "RolledSince",
+        name.to_string(),
+        format!(
+            "{name} is not as this run has left it, so the old version is not brought back; write a Rollout that does it"
+        ),
+    ))
 }
 
 fn is_own(given: &Given, claim: &Claim) -> bool {
@@ -180,10 +241,15 @@ fn on_delete((name, workload): &Member<'_>) -> Option<Conflict> {
     })
 }
 
-/// A revert brings the old template back, and Flux would undo that.
-fn reverted_in_git(given: &Given, plan: &Plan, (name, workload): &Member<'_>) -> Option<Conflict> {
+/// A revert would bring the old template back, and Flux would undo that.
+fn reverted_in_git(given: &Given, plan: &Plan, member: &Member<'_>) -> Option<Conflict> {
     let reverts = plan.revert_on_delete || plan.on_failure == OnFailure::Revert;
-    if name.kind == Kind::Deployment || !reverts || !workload.is_updating() {
+    template_in_git(given, member).filter(|_| reverts)
+}
+
+/// Flux applies the template of an object that has both versions.
+fn template_in_git(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
+    if name.kind == Kind::Deployment || !workload.is_updating() {
         return None;
     }
     let by = flux::applies(given, (name, workload), "/spec/template")?;
@@ -196,38 +262,87 @@ fn reverted_in_git(given: &Given, plan: &Plan, (name, workload): &Member<'_>) ->
     ))
 }
 
-/// The template is another one than the run has begun with, or the replicas of an object that is updated.
-fn changed(run: &Run, record: &WorkloadRecord, (name, workload): &Member<'_>) -> Option<Conflict> {
-    let is_target = run.workloads.first() == Some(record);
+/// The target has another template than the run has begun with, or brings back.
+fn target_changed(run: &Run, members: &[Latched<'_>], restores: Option<&str>) -> Option<Conflict> {
+    let (record, (name, workload)) = members.first()?;
     let template = identity::template(workload.object);
-    if is_target && record.template.is_some() && record.template != template {
-        return Some(Conflict::new(
+    let is_target = run.workloads.first() == Some(*record);
+    let is_known = record.template.is_none()
+        || record.template == template
+        || (restores.is_some() && restores == template.as_deref());
+    (is_target && !is_known).then(|| {
+        Conflict::new(
             "TargetChanged",
             name.to_string(),
             format!(
                 "{name} has another pod template than when the run began; bring that back, or begin another run by another spec.revision or sluice.dev/retry"
             ),
-        ));
-    }
-    let replicas = present(Some(workload)).replicas;
-    if run.mode == Mode::Update && replicas != Some(record.was) {
-        let by = fields::owner(workload.object, "/spec/replicas");
-        return Some(Conflict::new(
-            "FieldOverwritten",
-            by.clone().unwrap_or_else(|| name.to_string()),
+        )
+    })
+}
+
+/// A source would get pods of a template that nobody was asked about.
+fn source_changed(run: &Run, (record, (name, workload)): &Latched<'_>) -> Option<Conflict> {
+    let is_source = run.workloads.first() != Some(*record);
+    let is_same =
+        record.template.is_none() || record.template == identity::template(workload.object);
+    (is_source && !is_same).then(|| {
+        Conflict::new(
+            "SourceChanged",
+            name.to_string(),
             format!(
-                "{} has set the replicas of {name} to {}, and there were {} when the run began; bring that back, or begin another run by sluice.dev/retry",
-                by.as_deref().unwrap_or("somebody"),
-                replicas.unwrap_or(0),
-                record.was
+                "{name} has another pod template than when the run began, and would get pods of it; bring the old one back"
             ),
-        ));
+        )
+    })
+}
+
+/// An object that is updated has not the replicas that it had when the run began.
+fn resized(run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+    let (record, (name, workload)) = members.first()?;
+    let replicas = present(Some(workload)).replicas;
+    if run.mode != Mode::Update || replicas == Some(record.was) {
+        return None;
     }
-    None
+    let by = fields::owner(workload.object, "/spec/replicas");
+    Some(Conflict::new(
+        "FieldOverwritten",
+        by.clone().unwrap_or_else(|| name.to_string()),
+        format!(
+            "{} has set the replicas of {name} to {}, and there were {} when the run began; {OR_AGAIN}",
+            by.as_deref().unwrap_or("somebody"),
+            replicas.unwrap_or(0),
+            record.was
+        ),
+    ))
+}
+
+/// Flux writes a size again.
+fn applied_again(given: &Given, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+    members.iter().find_map(|(record, member)| {
+        let is_target = run.workloads.first() == Some(*record);
+        flux::applies_again(given, member, is_target)
+    })
 }
 
 /// A value is neither what the run has found nor what it has written.
-fn overwritten(given: &Given, run: &Run, (name, workload): &Member<'_>) -> Option<Conflict> {
+fn overwritten(
+    given: &Given,
+    run: &Run,
+    members: &[Latched<'_>],
+    remedy: &str,
+) -> Option<Conflict> {
+    let all = members.iter().map(|(_, member)| member);
+    all.into_iter()
+        .find_map(|member| overwrites(given, run, member, remedy))
+}
+
+fn overwrites(
+    given: &Given,
+    run: &Run,
+    (name, workload): &Member<'_>,
+    remedy: &str,
+) -> Option<Conflict> {
     let uid = given.object.metadata.uid.as_deref().unwrap_or_default();
     let claim = Claim::of(workload.object).filter(|claim| claim.is_of(uid, run.id))?;
     let present = present(Some(workload));
@@ -250,7 +365,7 @@ fn overwritten(given: &Given, run: &Run, (name, workload): &Member<'_>) -> Optio
         "FieldOverwritten",
         by.clone().unwrap_or_else(|| name.to_string()),
         format!(
-            "{} has set the {field} of {name} to {}, and the rollout has written {wrote}; bring that back, or begin another run by sluice.dev/retry",
+            "{} has set the {field} of {name} to {}, and the rollout has written {wrote}; {remedy}",
             by.as_deref().unwrap_or("somebody"),
             found.unwrap_or(0),
         ),

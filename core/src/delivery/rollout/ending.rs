@@ -25,6 +25,8 @@ use super::{identity, restore};
 pub(super) struct Ending {
     /// The workloads whose sizes are written now: their places in the run, and the sizes.
     pub(super) scale: Vec<(usize, Size)>,
+    /// The template that is brought back, as a hash.
+    pub(super) restores: Option<String>,
     /// The template that is written now.
     pub(super) restore: Option<Value>,
     /// The pod that is deleted now: it is broken, and keeps the old version from coming back.
@@ -89,15 +91,13 @@ pub(super) fn reverted(course: &Course, run: &Run, members: &[OfRun<'_>]) -> Vec
     }
 }
 
-/// The partition with which a run in place ends after success: armed again, or all pods new.
+/// The partition with which a run in place ends after success: armed again. Otherwise it stays as it is, at 0 after the
+/// last batch: where there was nothing to roll, no gate was asked, and the next template has to wait for one.
 pub(super) fn rearmed(run: &Run, members: &[OfRun<'_>], rearm: bool) -> Option<Vec<Size>> {
-    if run.mode != Mode::Update {
+    if run.mode != Mode::Update || !rearm {
         return None;
     }
-    let partition = match rearm {
-        true => count(ARMED),
-        false => 0,
-    };
+    let partition = count(ARMED);
     let (_, target) = members.first()?;
     let now = present(target.as_ref().map(|(_, it)| it)).partition;
     (now != Some(partition)).then(|| {
@@ -232,8 +232,10 @@ fn restored(desk: &Desk<'_>, run: &Run, members: &[OfRun<'_>]) -> Ending {
         ));
     }
     let patch = restore::patch(workload, now, &template);
+    let restores = Some(hash(&template));
     if let Some(patch) = patch {
         return Ending {
+            restores,
             restore: Some(patch),
             ..Ending::waiting(format!("{name} gets its old template back"))
         };
@@ -246,6 +248,7 @@ fn restored(desk: &Desk<'_>, run: &Run, members: &[OfRun<'_>]) -> Ending {
     match is_there {
         true => Ending::default(),
         false => Ending {
+            restores,
             delete: broken(desk, workload),
             ..Ending::waiting(format!(
                 "of {name} {} of {} pods of the old version are available",

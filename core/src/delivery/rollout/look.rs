@@ -144,7 +144,7 @@ pub(super) fn look(
     look.wakes.extend(desk.next_available());
     match state {
         State::VerifyingSpec => verifying::look(desk, gates, &mut look),
-        State::Succeeded | State::Failed => ends::over(desk, status, &mut look),
+        State::Succeeded | State::Failed => ends::over(desk, status, state, &mut look),
         State::Deleting if status.run.is_none() => {}
         State::Initializing
         | State::BatchInitializing

@@ -12,7 +12,7 @@ pub(super) fn lost(name: &Name, former: &str) -> Conflict {
         reason: "RevisionGone",
         by: format!("ControllerRevision {former}"),
         message: format!(
-            "the old template of {name} is gone with the ControllerRevision {former}; bring it back in Git"
+            "the old template of {name} is gone with the ControllerRevision {former}; bring it back in Git, and delete this Rollout"
         ),
     }
 }

@@ -73,6 +73,12 @@ impl Signals {
         }
     }
 
+    /// The same, but for this one.
+    #[must_use]
+    pub fn without(self, signal: Signal) -> Self {
+        Self(self.0 & !signal.bit())
+    }
+
     /// Whether it holds.
     pub fn has(self, signal: Signal) -> bool {
         self.0 & signal.bit() != 0

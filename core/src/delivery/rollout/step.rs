@@ -196,7 +196,7 @@ fn finalising(signal: Signal, facts: Facts) -> Option<Step> {
     match signal {
         Signal::Stale => Some(Step::Hold),
         Signal::Gone => Some(Step::Go(State::Failing)),
-        Signal::Contested => facts.write_due.then_some(Step::Hold),
+        Signal::Contested => facts.write_due.then_some(Step::GoTold(State::Succeeded)),
         Signal::Refused | Signal::Overdue => Some(Step::GoTold(State::Succeeded)),
         Signal::Waiting => Some(Step::Wait),
         Signal::Deleted | Signal::Modified | Signal::Paused | Signal::Closed | Signal::Blind => {

@@ -20,6 +20,7 @@ use crate::verdict::condition::find;
 use crate::verdict::question::Question as Asked;
 use cluster::{Cluster, line, name};
 
+mod afterwards;
 mod apps;
 pub(crate) mod cluster;
 mod conflicts;

@@ -78,7 +78,7 @@ fn contested(
         .iter()
         .filter_map(|(record, member)| Some((*record, member.clone()?)))
         .collect();
-    if let Some(conflict) = conflict::midway(desk.given, run, &here, |_| true) {
+    if let Some(conflict) = conflict::midway(desk.given, desk.plan, run, &here) {
         look.say(Signal::Contested, conflict.into());
     }
     let decided = status.batches.iter().enumerate();

@@ -1,13 +1,12 @@
 //! Where a run ends.
 
 use sluice_crds::RolloutStatus;
-use sluice_crds::rollout::Mode;
 
 use super::{Look, Why, batches, course, presence, waits_for_news};
 use crate::delivery::rollout::app::NotFound;
-use crate::delivery::rollout::conflict;
+use crate::delivery::rollout::conflict::{self, Conflict, Latched, Undoing};
 use crate::delivery::rollout::desk::Desk;
-use crate::delivery::rollout::ending::{ending, releases};
+use crate::delivery::rollout::ending::{Ending, ending, releases};
 use crate::delivery::rollout::given::Name;
 use crate::delivery::rollout::signals::Signal;
 use crate::delivery::rollout::state::{Illegal, State};
@@ -36,22 +35,16 @@ pub(super) fn look(
         look.say(Signal::Contested, Why::new("Unknown", message));
     }
     let ending = ending(desk, status, run, &members);
-    let here: Vec<_> = members
-        .iter()
-        .filter_map(|(record, member)| Some((*record, member.clone()?)))
-        .collect();
-    let concerns = |name: &Name| {
-        let place = run.workloads.iter().position(|it| {
-            let of = Name::of(&it.r#ref);
-            of.as_ref() == Some(name)
-        });
-        place.is_some_and(|place| ending.writes_to(place))
-    };
+    let here = members.iter().enumerate();
+    let here =
+        here.filter_map(|(place, (record, member))| Some((place, (*record, member.clone()?))));
+    let here: Vec<_> = here.collect();
     look.facts.write_due = ending.writes() || ending.conflict.is_some();
-    let found = conflict::midway(desk.given, run, &here, concerns);
-    // That the template is another one is why it is brought back.
-    let found = found.filter(|it| it.reason != "TargetChanged" || run.mode != Mode::Update);
-    if let Some(conflict) = ending.conflict.clone().or(found) {
+    if let Some(conflict) = ending
+        .conflict
+        .clone()
+        .or_else(|| contested(desk, status, state, &ending, &here))
+    {
         look.say(Signal::Contested, conflict.into());
     }
     if let Some(why) = &ending.waits {
@@ -68,8 +61,58 @@ pub(super) fn look(
     Ok(())
 }
 
-/// A run that is over.
-pub(super) fn over(desk: &Desk<'_>, status: &RolloutStatus, look: &mut Look) {
+/// What stands in the way of what is written now.
+fn contested(
+    desk: &Desk<'_>,
+    status: &RolloutStatus,
+    state: State,
+    ending: &Ending,
+    here: &[(usize, Latched<'_>)],
+) -> Option<Conflict> {
+    let run = status.run.as_ref()?;
+    let all: Vec<_> = here.iter().map(|(_, it)| it.clone()).collect();
+    // It had ended, and is brought back because its Rollout is deleted.
+    let was_over = state == State::Deleting && status.history.iter().any(|it| it.id == run.id);
+    if was_over
+        && (ending.writes() || ending.waits.is_some())
+        && let Some(conflict) = conflict::rolled_since(desk.given, run, &all)
+    {
+        return Some(conflict);
+    }
+    let written = here.iter().filter(|(place, _)| ending.writes_to(*place));
+    let written: Vec<_> = written.map(|(_, it)| it.clone()).collect();
+    if state == State::Finalising {
+        return conflict::after_success(desk.given, &written);
+    }
+    let restores = ending.restores.as_deref();
+    let gives_way = state == State::Abandoned;
+    conflict::undoing(
+        desk.given,
+        run,
+        &written,
+        Undoing {
+            gives_way,
+            restores,
+        },
+    )
+}
+
+/// A run that is over. It gives its workloads back before another one begins: what that one does not name would stay
+/// claimed.
+pub(super) fn over(desk: &Desk<'_>, status: &RolloutStatus, state: State, look: &mut Look) {
     let reverts = desk.plan.revert_on_delete && status.run.is_some();
     look.facts.revert_due = reverts && !status.reverted;
+    let Some(run) = &status.run else {
+        return;
+    };
+    let named = desk.names();
+    let members = desk.of_run(run);
+    let mut due = releases(desk, run, &members, state).into_iter();
+    let is_named = |place: usize| {
+        let member = members[place].1.as_ref();
+        member.is_some_and(|(name, _)| named.contains(name))
+    };
+    if due.any(|place| !is_named(place)) {
+        look.signals = look.signals.without(Signal::Modified);
+    }
 }

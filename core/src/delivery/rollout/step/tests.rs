@@ -18,7 +18,7 @@ const TABLE: [(&str, &str); 13] = [
     ("Bv", "H    >De     >Ab      >Fa  H         .       H      .      H     W       >Fa+    >Bf"),
     ("Bf", "H    >De     >Ab      >Fa  H         >Fa+    H      .      .     W       >Fa+    >By"),
     ("By", "H    >De     >Ab      >Fa  H         .       H      H|.    .     .       .       >N|>Fi"),
-    ("Fi", "H    .       .        >Fa  .|H       >Su!    .      .      .     W       >Su!    >Su"),
+    ("Fi", "H    .       .        >Fa  .|>Su!    >Su!    .      .      .     W       >Su!    >Su"),
     ("Fa", "H    >De     .        .    .|H       .       .      .      .     W       >Fd!    >Fd"),
     ("Ab", "H    >De     .        .    .|H       .       .      .      .     W       >V!     >V"),
     ("De", "H    .       .        .    >Fd-!     .       .      .      .     W       >Fd-!   >Fd-"),
@@ -239,12 +239,13 @@ proptest! {
     fn what_is_deleted_comes_to_its_end(
         state in prop::sample::select(State::ALL.to_vec()),
         signals in signals(),
+        facts in facts(),
     ) {
         prop_assume!(!signals.has(Signal::Stale) && !signals.has(Signal::Waiting));
         let signals = signals.with(Signal::Deleted, true);
         let mut state = state;
         for _ in 0..4 {
-            match step(state, signals, NONE) {
+            match step(state, signals, facts) {
                 Step::End | Step::EndTold | Step::LetGo => return Ok(()),
                 Step::Go(next) | Step::GoTold(next) => state = next,
                 other => prop_assert!(false, "{:?} {:?}", state, other),

@@ -367,7 +367,7 @@ fn an_owner_that_has_only_updated_holds_nothing() {
 fn a_template_from_git_is_reverted_in_git() {
     let mut play = in_place(
         Kind::StatefulSet,
-        &json!({"rolloutPlan": {"revertOnDelete": true}}),
+        &json!({"rolloutPlan": {"revertOnDelete": true, "lastBatchToRollout": 0}}),
     );
     let of = name(Kind::StatefulSet, "db");
     let image = json!([{"name": "c", "image": "db:2"}]);
@@ -386,6 +386,13 @@ fn a_template_from_git_is_reverted_in_git() {
     assert_eq!(reason, "RevertInGit");
     assert!(message.contains("revert in Git instead"), "{message}");
     play.spec(&json!({"rolloutPlan": {"revertOnDelete": false}}));
+    play.run();
+    assert_eq!(held(&play).0, "LastBatch");
+    // Midway, too.
+    play.spec(&json!({"rolloutPlan": {"revertOnDelete": true}}));
+    play.run();
+    assert_eq!(held(&play).0, "RevertInGit");
+    play.spec(&json!({"rolloutPlan": {"revertOnDelete": false, "lastBatchToRollout": null}}));
     play.run();
     assert_eq!(play.state(), "rolloutSucceed");
 }
