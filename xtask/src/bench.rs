@@ -28,6 +28,7 @@ mod scale;
 mod seen;
 mod sources;
 mod standby;
+mod wave;
 
 use process::Controller;
 

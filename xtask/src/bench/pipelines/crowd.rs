@@ -183,7 +183,7 @@ impl Crowd {
         [self.here()].into_iter().chain(others).collect()
     }
 
-    fn api(&self) -> Api<Pipeline> {
+    pub(super) fn api(&self) -> Api<Pipeline> {
         Api::namespaced(self.client.clone(), NAMESPACE)
     }
 
