@@ -28,7 +28,7 @@ pub(crate) use flux::{
 };
 pub(crate) use load::{Scope, load};
 pub(crate) use policies::gates_of;
-pub(crate) use request::{existing, find, list, missing, read, resources, served};
+pub(crate) use request::{existing, find, list, missing, read, resources, served, zone};
 pub(crate) use seen::{Asked, Seen, key_of};
 pub(crate) use waiting::{Waiting, waiting};
 pub(crate) use watched::{Watched, again};

@@ -10,10 +10,11 @@ use kube::api::{Api, ListParams};
 use kube::core::NamespaceResourceScope;
 use serde::de::DeserializeOwned;
 use sluice_core::offline::simulate::Key;
-use sluice_crds::Gate;
+use sluice_crds::{Gate, Gatekeeper};
 
 use super::connection::Connection;
 use super::fault::{Cannot, code, is_unknown_kind};
+use crate::instant::Zone;
 
 /// How many requests are under way at once.
 const AT_ONCE: usize = 16;
@@ -39,6 +40,14 @@ fn kinds<K: Resource<DynamicType = ()>>() -> String {
         Some(stem) => format!("{stem}ies"),
         None => format!("{one}s"),
     }
+}
+
+/// The zone in which the windows of all gatekeepers here, or everywhere, are written. Whoever may not see
+/// gatekeepers sees UTC.
+pub(crate) async fn zone(connection: &Connection, everywhere: bool) -> Zone {
+    let api: Api<Gatekeeper> = connection.api(connection.area(everywhere));
+    let found = list(&api, ListParams::default()).await;
+    Zone::of_gatekeepers(&found.unwrap_or_default())
 }
 
 /// The objects that `page` asks for, in the connection's namespace or everywhere. There are none where the API

@@ -3,11 +3,10 @@
 use anyhow::Result;
 use clap::Args;
 use kube::api::ListParams;
-use sluice_crds::{Gatekeeper, PromotionStrategy};
+use sluice_crds::PromotionStrategy;
 
 use crate::arguments::{Globals, Kind, strategy_name};
 use crate::cluster::{self, Connection, Use};
-use crate::instant::Zone;
 use crate::outcome::Outcome;
 use crate::output::{self, Data, say, warn};
 use crate::view::Strategy;
@@ -52,9 +51,7 @@ impl Promotion {
             output::data(form, &strategy)?;
             return Ok(Outcome::Yes);
         }
-        // Not everybody who may see strategies may see gatekeepers.
-        let around = cluster::list::<Gatekeeper>(&connection.here(), ListParams::default()).await;
-        let zone = Zone::of_gatekeepers(&around.unwrap_or_default());
+        let zone = cluster::zone(connection, false).await;
         let now = connection.present().await.now.at;
         say!("{}", strategy.headline())?;
         let rows = strategy.table(now, &zone);

@@ -2,12 +2,11 @@
 
 use anyhow::{Context, Result};
 use clap::Args;
-use kube::api::ListParams;
 use serde_json::{Value, json};
 use sluice_core::Now;
 use sluice_core::delivery::rollout::view;
 use sluice_core::offline::simulate::{Decision, Key};
-use sluice_crds::{Gatekeeper, PromotionStrategy, Rollout};
+use sluice_crds::{PromotionStrategy, Rollout};
 
 use crate::arguments::{
     About, Asker, Globals, consumer, gate_names, promotion_name, rollout_of, source_name,
@@ -173,9 +172,7 @@ impl Why {
             all.push(shown.data());
             return Ok(());
         }
-        // Not everybody who may see strategies may see gatekeepers.
-        let around = cluster::list::<Gatekeeper>(&connection.here(), ListParams::default()).await;
-        let zone = Zone::of_gatekeepers(&around.unwrap_or_default());
+        let zone = cluster::zone(connection, false).await;
         output::text(shown.text(&zone))
     }
 

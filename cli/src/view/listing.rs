@@ -136,12 +136,6 @@ impl Wanted {
         Ok(found)
     }
 
-    /// All gatekeepers around what is listed.
-    async fn around(&self, connection: &Connection) -> Result<Vec<Gatekeeper>> {
-        let api = connection.api(connection.area(self.everywhere));
-        cluster::list(&api, ListParams::default()).await
-    }
-
     async fn seen(
         &self,
         connection: &Connection,
@@ -210,9 +204,7 @@ impl Wanted {
             found.push(cluster::existing(connection, name).await?);
         }
         let now = connection.present().await.now.at;
-        // Their own statuses do not say in which zone windows are written; nobody has to be able to
-        // know.
-        let zone = Zone::of_gatekeepers(&self.around(connection).await.unwrap_or_default());
+        let zone = cluster::zone(connection, self.everywhere).await;
         let rows = found.iter().map(|it| rows::source(it, now, &zone));
         Ok(Listing {
             titles: &["STATE", "ADMITTED", "PENDING", "DECIDED-BY", "UNTIL", "AGE"],
@@ -225,7 +217,8 @@ impl Wanted {
     async fn approvals(&self, connection: &Connection) -> Result<Listing> {
         let api: Api<Approval> = connection.api(connection.area(self.everywhere));
         let found = self.found(&api).await?;
-        let gatekeepers = self.around(connection).await?;
+        let around = connection.api(connection.area(self.everywhere));
+        let gatekeepers: Vec<Gatekeeper> = cluster::list(&around, ListParams::default()).await?;
         let now = connection.present().await.now.at;
         let zone = Zone::of_gatekeepers(&gatekeepers);
         let (mut rows, mut wake) = (Vec::new(), None);
@@ -248,8 +241,7 @@ impl Wanted {
         let api: Api<Pipeline> = connection.api(connection.area(self.everywhere));
         let found = self.found(&api).await?;
         let now = connection.present().await.now.at;
-        // Nobody has to be able to know in which zone windows are written.
-        let zone = Zone::of_gatekeepers(&self.around(connection).await.unwrap_or_default());
+        let zone = cluster::zone(connection, self.everywhere).await;
         let shown = found.iter().map(|it| (pipeline::view(it, &[]), it));
         let mut shown: Vec<_> = shown.collect();
         shown.sort_by(|(a, _), (b, _)| {
@@ -270,8 +262,7 @@ impl Wanted {
         let api: Api<PromotionStrategy> = connection.api(connection.area(self.everywhere));
         let found = self.found(&api).await?;
         let now = connection.present().await.now.at;
-        // Nobody has to be able to know in which zone windows are written.
-        let zone = Zone::of_gatekeepers(&self.around(connection).await.unwrap_or_default());
+        let zone = cluster::zone(connection, self.everywhere).await;
         let rows = found.iter().map(|it| rows::strategy(it, now, &zone));
         Ok(Listing {
             titles: &["STATE", "NEWEST", "REACHED", "WAITS-AT", "UNTIL", "AGE"],
@@ -298,8 +289,7 @@ impl Wanted {
         let api: Api<Rollout> = connection.api(connection.area(self.everywhere));
         let found = self.found(&api).await?;
         let now = connection.present().await.now.at;
-        // Nobody has to be able to know in which zone windows are written.
-        let zone = Zone::of_gatekeepers(&self.around(connection).await.unwrap_or_default());
+        let zone = cluster::zone(connection, self.everywhere).await;
         let rows = found.iter().map(|it| rows::rollout(it, now, &zone));
         Ok(Listing {
             titles: &[

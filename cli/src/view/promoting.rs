@@ -6,7 +6,7 @@ use anyhow::Result;
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use sluice_core::delivery::pipeline::{View, view};
-use sluice_crds::{Approval, Gatekeeper, Pipeline};
+use sluice_crds::{Approval, Pipeline};
 
 use crate::cluster::{self, Connection};
 use crate::instant::Zone;
@@ -31,7 +31,8 @@ pub(crate) async fn promoting(
     name: Option<&str>,
     everywhere: bool,
 ) -> Result<Promoting> {
-    let area = connection.area(everywhere && name.is_none());
+    let everywhere = everywhere && name.is_none();
+    let area = connection.area(everywhere);
     let objects: Vec<Pipeline> = match name {
         Some(name) => vec![cluster::existing(connection, name).await?],
         None => cluster::list(&connection.api(area), ListParams::default()).await?,
@@ -45,13 +46,11 @@ pub(crate) async fn promoting(
             Vec::new()
         }
     };
-    // Not everybody who may see pipelines may see gatekeepers.
-    let around = cluster::list::<Gatekeeper>(&connection.api(area), ListParams::default()).await;
     let mut views: Vec<View> = objects.iter().map(|it| view(it, &votes)).collect();
     views.sort_by(|a, b| (a.needs, &a.namespace, &a.name).cmp(&(b.needs, &b.namespace, &b.name)));
     Ok(Promoting {
         views,
-        zone: Zone::of_gatekeepers(&around.unwrap_or_default()),
+        zone: cluster::zone(connection, everywhere).await,
         now: connection.present().await.now.at,
         notes,
     })

@@ -2,9 +2,8 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use kube::api::ListParams;
 use sluice_core::delivery::rollout::{View, view};
-use sluice_crds::{Gatekeeper, Rollout};
+use sluice_crds::Rollout;
 
 use crate::cluster::{self, Connection, Watched};
 use crate::instant::Zone;
@@ -32,11 +31,9 @@ pub(crate) async fn rolling(
         watched.workloads(connection, &object);
     }
     let workloads = cluster::workloads(connection, &object).await;
-    // Not everybody who may see rollouts may see gatekeepers.
-    let around = cluster::list::<Gatekeeper>(&connection.here(), ListParams::default()).await;
     Ok(Rolling {
         view: view(&object, &workloads),
-        zone: Zone::of_gatekeepers(&around.unwrap_or_default()),
+        zone: cluster::zone(connection, false).await,
         now: connection.present().await.now.at,
     })
 }
