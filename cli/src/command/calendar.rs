@@ -205,13 +205,7 @@ impl Calendar {
     fn print(&self, shown: &[Shown]) -> Result<Outcome> {
         let drawn = || -> Vec<Picture> { shown.iter().map(|it| it.picture.clone()).collect() };
         match self.output {
-            None => {
-                let look = Look {
-                    width: output::columns(),
-                    unicode: !self.ascii && output::is_unicode(),
-                };
-                output::text(picture::terminal(&drawn(), look))?;
-            }
+            None => output::text(picture::terminal(&drawn(), Look::here(self.ascii)))?,
             Some(Form::Svg) => output::text(picture::svg(&drawn()))?,
             Some(Form::Json) => output::data(Data::Json, &self.told(shown))?,
             Some(Form::Yaml) => output::data(Data::Yaml, &self.told(shown))?,

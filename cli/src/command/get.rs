@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use sluice_core::offline::simulate::Key;
 
-use crate::arguments::{self, Globals, Kind};
+use crate::arguments::{self, Globals};
 use crate::cluster::{self, Connection, Use, Watched};
 use crate::outcome::Outcome;
 use crate::output::{self, Data};
@@ -75,13 +75,7 @@ impl Get {
         }
         let listing = wanted.list(&connection, None).await?;
         if listing.rows.is_empty() && self.is_table() {
-            match self.all_namespaces || wanted.kind == Kind::Policy {
-                true => output::note("There are none in the cluster."),
-                false => output::note(format_args!(
-                    "There are none in the namespace {}.",
-                    connection.namespace
-                )),
-            }
+            output::note(wanted.nothing("none", &connection));
             return Ok(Outcome::Yes);
         }
         match self.output {

@@ -105,10 +105,7 @@ impl Pipeline {
         let Promoting {
             views, zone, now, ..
         } = &found;
-        let look = Look {
-            width: output::columns(),
-            unicode: !self.ascii && output::is_unicode(),
-        };
+        let look = Look::here(self.ascii);
         match (self.output, views.as_slice(), &name) {
             (Some(form), [one], Some(_)) => output::data(form, one)?,
             (Some(form), ..) => output::data(form, views)?,
@@ -122,25 +119,12 @@ impl Pipeline {
     }
 
     async fn list(&self, connection: &cluster::Connection) -> Result<Outcome> {
-        let wanted = Wanted {
-            kind: Kind::Pipeline,
-            names: Vec::new(),
-            everywhere: self.all_namespaces,
-            selector: None,
-            trust_unverified: false,
-        };
+        let wanted = Wanted::all(Kind::Pipeline, self.all_namespaces);
         let listing = wanted.list(connection, None).await?;
-        if listing.rows.is_empty() {
-            match self.all_namespaces {
-                true => output::note("There are no pipelines in the cluster."),
-                false => output::note(format_args!(
-                    "There are no pipelines in the namespace {}.",
-                    connection.namespace
-                )),
-            }
-            return Ok(Outcome::Yes);
+        match listing.rows.as_slice() {
+            [] => output::note(wanted.nothing("no pipelines", connection)),
+            _ => output::text(output::table(&listing.brief(self.all_namespaces)))?,
         }
-        output::text(output::table(&listing.brief(self.all_namespaces)))?;
         Ok(Outcome::Yes)
     }
 }

@@ -68,25 +68,12 @@ impl Promotion {
             output::data(form, &strategies)?;
             return Ok(Outcome::Yes);
         }
-        let wanted = Wanted {
-            kind: Kind::Strategy,
-            names: Vec::new(),
-            everywhere: self.all_namespaces,
-            selector: None,
-            trust_unverified: false,
-        };
+        let wanted = Wanted::all(Kind::Strategy, self.all_namespaces);
         let listing = wanted.list(connection, None).await?;
-        if listing.rows.is_empty() {
-            match self.all_namespaces {
-                true => output::note("There are no promotion strategies in the cluster."),
-                false => output::note(format_args!(
-                    "There are no promotion strategies in the namespace {}.",
-                    connection.namespace
-                )),
-            }
-            return Ok(Outcome::Yes);
+        match listing.rows.as_slice() {
+            [] => output::note(wanted.nothing("no promotion strategies", connection)),
+            _ => output::text(output::table(&listing.brief(self.all_namespaces)))?,
         }
-        output::text(output::table(&listing.brief(self.all_namespaces)))?;
         Ok(Outcome::Yes)
     }
 }

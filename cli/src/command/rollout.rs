@@ -78,11 +78,7 @@ impl Rollout {
 
     fn drawn(&self, found: &Rolling) -> String {
         let Rolling { view, zone, now } = found;
-        let look = Look {
-            width: output::columns(),
-            unicode: !self.ascii && output::is_unicode(),
-        };
-        picture::rollout(view, look, zone, *now)
+        picture::rollout(view, Look::here(self.ascii), zone, *now)
     }
 
     /// Draws it, and again each time that it has changed, until the run is over.
@@ -125,25 +121,12 @@ impl Rollout {
             output::data(form, &all)?;
             return Ok(Outcome::Yes);
         }
-        let wanted = Wanted {
-            kind: Kind::Rollout,
-            names: Vec::new(),
-            everywhere: self.all_namespaces,
-            selector: None,
-            trust_unverified: false,
-        };
+        let wanted = Wanted::all(Kind::Rollout, self.all_namespaces);
         let listing = wanted.list(connection, None).await?;
-        if listing.rows.is_empty() {
-            match self.all_namespaces {
-                true => output::note("There are no rollouts in the cluster."),
-                false => output::note(format_args!(
-                    "There are no rollouts in the namespace {}.",
-                    connection.namespace
-                )),
-            }
-            return Ok(Outcome::Yes);
+        match listing.rows.as_slice() {
+            [] => output::note(wanted.nothing("no rollouts", connection)),
+            _ => output::text(output::table(&listing.brief(self.all_namespaces)))?,
         }
-        output::text(output::table(&listing.brief(self.all_namespaces)))?;
         Ok(Outcome::Yes)
     }
 }

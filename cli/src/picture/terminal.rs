@@ -20,6 +20,16 @@ pub(crate) struct Look {
     pub(crate) unicode: bool,
 }
 
+impl Look {
+    /// The terminal that we print on, or of it what is ASCII.
+    pub(crate) fn here(ascii: bool) -> Self {
+        Self {
+            width: output::columns(),
+            unicode: !ascii && output::is_unicode(),
+        }
+    }
+}
+
 /// The columns of a day's name, with the space behind it.
 const LABEL: usize = 12;
 /// The columns between the cells and what is noted beside them.

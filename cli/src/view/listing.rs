@@ -65,6 +65,28 @@ impl Listing {
 }
 
 impl Wanted {
+    /// All of a kind in the connection's namespace, or everywhere.
+    pub(crate) fn all(kind: Kind, everywhere: bool) -> Self {
+        Self {
+            kind,
+            names: Vec::new(),
+            everywhere,
+            selector: None,
+            trust_unverified: false,
+        }
+    }
+
+    /// What to say where nothing was found. `none` is a word for that, such as `no gates`.
+    pub(crate) fn nothing(&self, none: &str, connection: &Connection) -> String {
+        match self.everywhere || self.kind == Kind::Policy {
+            true => format!("There are {none} in the cluster."),
+            false => format!(
+                "There are {none} in the namespace {}.",
+                connection.namespace
+            ),
+        }
+    }
+
     /// Lists; watches what is listed, and what it is decided from.
     pub(crate) async fn list(
         &self,
