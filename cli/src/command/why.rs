@@ -19,6 +19,7 @@ use crate::outcome::Outcome;
 use crate::output::{self, Data, warn};
 use crate::view::{Decided, Source, Strategy, checked};
 
+mod asked;
 mod of_pipeline;
 mod of_rollout;
 mod of_source;

@@ -9,26 +9,19 @@ use sluice_core::Now;
 use sluice_core::delivery::pipeline::{EnvironmentView, KIND, View, view};
 use sluice_core::revision::Revision;
 use sluice_core::verdict::question::Question;
+use sluice_crds::Pipeline;
 use sluice_crds::pipeline::EnvironmentState;
-use sluice_crds::{Decision, Pipeline};
 
+use super::asked::Asked;
 use crate::cluster::Seen;
 use crate::explain::{self, Branch};
 use crate::instant::Zone;
-use crate::view::{Decided, checked};
 
 /// A pipeline, and what the gates of one environment say.
 pub(super) struct Told {
     view: View,
     /// The environment that is asked about.
-    asked: Option<Asked>,
-}
-
-struct Asked {
-    environment: String,
-    /// None: no gate has to be asked.
-    decision: Option<Decision>,
-    gates: Vec<Decided>,
+    asked: Option<Asked<String>>,
 }
 
 impl Told {
@@ -66,13 +59,7 @@ impl Told {
         let revision = revision.or(own.as_ref());
         let question = Question::new(now, revision);
         let decision = seen.ask_promotion(object, spec, question);
-        let gates = decision.as_ref();
-        let gates = gates.map(|decision| checked(seen, decision, question));
-        let asked = Asked {
-            environment: name.to_owned(),
-            gates: gates.unwrap_or_default(),
-            decision,
-        };
+        let asked = Asked::new(seen, name.to_owned(), decision, question);
         Ok(Self {
             asked: Some(asked),
             view,
@@ -99,25 +86,18 @@ impl Told {
         let Some(asked) = &self.asked else {
             return text;
         };
-        let who = format!("a promotion to {}", asked.environment);
-        match &asked.decision {
-            None => text += &format!("{who} has to pass no gate\n"),
-            Some(decision) => text += &explain::sum(&who, decision),
-        }
-        let trees = asked.gates.iter().map(|gate| explain::tree(gate, zone));
-        text.extend(trees);
-        text
+        let who = format!("a promotion to {}", asked.of);
+        text + &asked.text(&who, zone)
     }
 
     /// For programs.
     pub(super) fn data(&self) -> Value {
         let asked = self.asked.as_ref();
-        let gates = asked.map(|asked| asked.gates.iter().map(Decided::entry));
-        let gates: Vec<_> = gates.into_iter().flatten().collect();
         json!({
             "kind": KIND, "pipeline": self.view,
-            "environment": asked.map(|asked| &asked.environment),
-            "decision": asked.and_then(|asked| asked.decision.as_ref()), "gates": gates,
+            "environment": asked.map(|asked| &asked.of),
+            "decision": asked.and_then(|asked| asked.decision.as_ref()),
+            "gates": asked.map(Asked::entries).unwrap_or_default(),
         })
     }
 }

@@ -10,26 +10,19 @@ use sluice_core::delivery::rollout::view::{Batch, Member};
 use sluice_core::delivery::rollout::{KIND, View};
 use sluice_core::revision::{Revision, short};
 use sluice_core::verdict::question::Question;
+use sluice_crds::Rollout;
 use sluice_crds::rollout::{BatchDecision, HookRecord, MetricRecord, PastRun};
-use sluice_crds::{Decision, Rollout};
 
+use super::asked::Asked;
 use crate::cluster::Seen;
 use crate::explain::{self, Branch};
 use crate::instant::{Zone, length};
 use crate::output::count;
-use crate::view::{Decided, checked};
 
 /// A rollout, and what the gates say of its next batch.
 pub(super) struct Told {
     view: View,
-    asked: Option<Asked>,
-}
-
-struct Asked {
-    batch: usize,
-    /// None: no gate has to be asked.
-    decision: Option<Decision>,
-    gates: Vec<Decided>,
+    asked: Option<Asked<usize>>,
 }
 
 impl Told {
@@ -46,13 +39,7 @@ impl Told {
         let next = view.next().filter(|_| view.ended().is_none());
         let asked = next.map(|next| {
             let decision = seen.ask_batch(object, next.batch, question);
-            let gates = decision.as_ref();
-            let gates = gates.map(|decision| checked(seen, decision, question));
-            Asked {
-                batch: next.batch,
-                gates: gates.unwrap_or_default(),
-                decision,
-            }
+            Asked::new(seen, next.batch, decision, question)
         });
         Self { view, asked }
     }
@@ -64,24 +51,17 @@ impl Told {
         let Some(asked) = &self.asked else {
             return text;
         };
-        let who = format!("batch {}", asked.batch);
-        match &asked.decision {
-            None => text += &format!("{who} has to pass no gate\n"),
-            Some(decision) => text += &explain::sum(&who, decision),
-        }
-        let trees = asked.gates.iter().map(|gate| explain::tree(gate, zone));
-        text.extend(trees);
-        text
+        let who = format!("batch {}", asked.of);
+        text + &asked.text(&who, zone)
     }
 
     /// For programs.
     pub(super) fn data(&self) -> Value {
         let asked = self.asked.as_ref();
-        let gates = asked.map(|asked| asked.gates.iter().map(Decided::entry));
-        let gates: Vec<_> = gates.into_iter().flatten().collect();
         json!({
-            "kind": KIND, "rollout": self.view, "batch": asked.map(|asked| asked.batch),
-            "decision": asked.and_then(|asked| asked.decision.as_ref()), "gates": gates,
+            "kind": KIND, "rollout": self.view, "batch": asked.map(|asked| asked.of),
+            "decision": asked.and_then(|asked| asked.decision.as_ref()),
+            "gates": asked.map(Asked::entries).unwrap_or_default(),
         })
     }
 
