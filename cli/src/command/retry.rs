@@ -69,7 +69,7 @@ impl Rollout {
         let patience = instant::parse_timeout(&self.timeout).context("--timeout")?;
         let connection = cluster::connect(globals, Use::Watches).await?;
         let (object, value) = self.write(&connection, &name).await?;
-        say!("{}", foretold(&object))?;
+        say!("{}", announced(&object))?;
         if object.spec.rollout_plan.paused {
             warn(format_args!(
                 "{name} is paused: nothing begins before rolloutPlan.paused is false"
@@ -204,7 +204,7 @@ fn goes_on(view: &View) -> String {
 }
 
 /// What follows, in a sentence.
-fn foretold(object: &Object) -> String {
+fn announced(object: &Object) -> String {
     let view = view(object, &Default::default());
     let name = &view.name;
     let revision = view.revision.as_ref();

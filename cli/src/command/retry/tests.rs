@@ -39,14 +39,14 @@ fn what_has_failed_is_tried_again() {
     let object = rollout(&json!({}), &failed());
     makes_sense(&object).unwrap();
     assert_eq!(
-        foretold(&object),
+        announced(&object),
         "web: another run of 6.8.0 begins; 6 of 20 pods are there, and batches that they complete are passed"
     );
     let mut failing = failed();
     failing["rollingState"] = json!("rolloutFailing");
     let failing = rollout(&json!({}), &failing);
     makes_sense(&failing).unwrap();
-    assert!(foretold(&failing).contains("once this one has ended"));
+    assert!(announced(&failing).contains("once this one has ended"));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn what_somebody_else_has_written_is_written_again() {
         json!({"reason": "FieldOverwritten", "message": "m", "since": "2026-11-20T12:00:00Z"});
     let object = rollout(&json!({}), &status);
     makes_sense(&object).unwrap();
-    assert!(foretold(&object).contains("this one gives way"));
+    assert!(announced(&object).contains("this one gives way"));
     status["held"]["reason"] = json!("GatesClosed");
     refused(&rollout(&json!({}), &status), "goes on by itself");
     status["held"] = Value::Null;
