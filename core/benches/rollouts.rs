@@ -104,7 +104,7 @@ impl Scene {
                 match act {
                     Act::Write(write) => {
                         let workload = self.workloads.get_mut(&write.name).unwrap();
-                        merge(workload, &write.patch);
+                        json_patch::merge(workload, &write.patch);
                     }
                     Act::Finalize(true) => {
                         object.metadata.finalizers = Some(vec![marks::FINALIZER.to_owned()]);
@@ -151,20 +151,6 @@ impl Scene {
             (None, None) => String::new(),
         };
         (state, status.current_batch)
-    }
-}
-
-/// A JSON merge patch.
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    for (field, value) in patch {
-        match value {
-            Value::Null => drop(into.as_object_mut().unwrap().remove(field)),
-            value => merge(&mut into[field.as_str()], value),
-        }
     }
 }
 

@@ -87,7 +87,7 @@ fn in_place(kind: Kind, spec: &Value) -> Play {
         "targetRef": {"kind": kind.as_str(), "name": "db"},
         "revision": "2", "rolloutPlan": {"numBatches": 2},
     });
-    cluster::merge(&mut whole, spec);
+    json_patch::merge(&mut whole, spec);
     let mut play = Play::new(&whole);
     let strategy = match kind {
         Kind::Deployment => json!({}),
@@ -147,7 +147,7 @@ impl Play {
     fn spec(&mut self, change: &Value) {
         self.cluster.respecify(|it| {
             let mut spec = serde_json::to_value(&it.spec).unwrap();
-            cluster::merge(&mut spec, change);
+            json_patch::merge(&mut spec, change);
             it.spec = serde_json::from_value(spec).unwrap();
         });
     }

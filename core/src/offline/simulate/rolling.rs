@@ -374,7 +374,7 @@ impl<'w> Play<'w> {
         let Some(object) = self.workloads.get_mut(name) else {
             return false;
         };
-        merge(object, patch);
+        json_patch::merge(object, patch);
         object["metadata"]["resourceVersion"] = json!(version.to_string());
         object["metadata"]["generation"] = json!(version);
         settle(name.kind, object);
@@ -448,24 +448,6 @@ fn status(kind: Kind, object: &Value, updated: u32) -> Value {
 /// A value that is within the range.
 fn within(range: Range) -> f64 {
     range.min.or(range.max).unwrap_or_default()
-}
-
-/// A JSON merge patch.
-fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (field, value) in patch {
-        if !value.is_null() {
-            merge(&mut into[field.as_str()], value);
-        } else if let Some(into) = into.as_object_mut() {
-            into.remove(field);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -10,22 +10,6 @@ use crate::delivery::rollout::size::{Last, Percent};
 mod changes;
 mod published;
 
-/// Writes `other` over `object`: objects field by field, everything else as a whole. Null removes a field.
-fn merge(object: &mut Value, other: &Value) {
-    let (Value::Object(fields), Value::Object(others)) = (&mut *object, other) else {
-        *object = other.clone();
-        return;
-    };
-    for (field, value) in others {
-        match value {
-            Value::Null => {
-                fields.remove(field);
-            }
-            value => merge(fields.entry(field).or_insert(Value::Null), value),
-        }
-    }
-}
-
 /// A Rollout of two Deployments in four batches, but for what is written here.
 fn rollout(other: &Value) -> Rollout {
     let mut spec = json!({
@@ -33,7 +17,7 @@ fn rollout(other: &Value) -> Rollout {
         "sourceRef": [{"kind": "Deployment", "name": "web-v1"}],
         "rolloutPlan": {"rolloutBatches": [{"replicas": 1}, {"replicas": "25%"}, {"replicas": "50%"}, {}]},
     });
-    merge(&mut spec, other);
+    json_patch::merge(&mut spec, other);
     let object = json!({
         "apiVersion": "sluice.dev/v1alpha1", "kind": "Rollout",
         "metadata": {"name": "web", "namespace": "shop"}, "spec": spec,
@@ -47,7 +31,7 @@ fn in_place(kind: &str, other: &Value) -> Rollout {
         "targetRef": {"kind": kind, "name": "db"}, "sourceRef": null,
         "rolloutPlan": {"rolloutBatches": null, "numBatches": 3},
     });
-    merge(&mut spec, other);
+    json_patch::merge(&mut spec, other);
     rollout(&spec)
 }
 
@@ -148,13 +132,13 @@ fn batches(batches: &Value) -> Value {
 
 fn hooks(other: &Value) -> Value {
     let mut hook = json!({"type": "pre-batch-rollout", "name": "a", "url": "https://a.b/c"});
-    merge(&mut hook, other);
+    json_patch::merge(&mut hook, other);
     json!({"rolloutPlan": {"rolloutWebhooks": [hook]}})
 }
 
 fn metric(other: &Value) -> Value {
     let mut metric = json!({"name": "error-rate"});
-    merge(&mut metric, other);
+    json_patch::merge(&mut metric, other);
     json!({"rolloutPlan": {"canaryMetric": [metric]}})
 }
 

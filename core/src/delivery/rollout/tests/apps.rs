@@ -49,7 +49,7 @@ fn apps(spec: &Value) -> Play {
         "sourceRef": [{"kind": "Kustomization", "name": "web-v1"}],
         "rolloutPlan": {"numBatches": 2},
     });
-    cluster::merge(&mut whole, spec);
+    json_patch::merge(&mut whole, spec);
     let mut play = Play::new(&whole);
     play.deployment("web-v1", 10, "web:1");
     play.deployment("web-v2", 0, "web:2");
@@ -281,7 +281,7 @@ fn the_run_waits_for_flux_and_is_ready_meanwhile() {
         let mut play = apps(&json!({}));
         play.gate("open");
         let mut app = kustomization(SECOND, &["shop_web-v2_apps_Deployment"]);
-        cluster::merge(&mut app["status"], &change);
+        json_patch::merge(&mut app["status"], &change);
         put(&mut play, "web-v2", app);
         play.run();
         assert_eq!(play.state(), "verifyingSpec, held: NotApplied", "{change}");

@@ -105,7 +105,7 @@ impl Cluster {
             },
             "status": {},
         });
-        merge(&mut object["spec"], spec);
+        json_patch::merge(&mut object["spec"], spec);
         let of = name(kind, called);
         self.workloads.insert(of.clone(), object);
         self.pods.insert(of, Vec::new());
@@ -123,7 +123,7 @@ impl Cluster {
             }
         }
         let before = object["spec"].clone();
-        merge(&mut object, &write.patch);
+        json_patch::merge(&mut object, &write.patch);
         self.replace(&write.name, object, &before, None);
         Ok(())
     }
@@ -152,7 +152,7 @@ impl Cluster {
             patch = json!({ part: patch });
             fields = json!({ format!("f:{part}"): fields });
         }
-        merge(&mut object, &patch);
+        json_patch::merge(&mut object, &patch);
         let by = json!({
             "manager": manager, "operation": "Update", "time": "2026-11-23T12:00:00Z",
             "fieldsV1": fields,
@@ -306,25 +306,6 @@ fn seen(object: &Value) -> Sight {
     Sight::Here {
         object: Arc::new(kept(object.clone())),
         is_behind: false,
-    }
-}
-
-/// A JSON merge patch.
-pub fn merge(into: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *into = patch.clone();
-        return;
-    };
-    if !into.is_object() {
-        *into = json!({});
-    }
-    for (field, value) in patch {
-        match value {
-            Value::Null => {
-                into.as_object_mut().unwrap().remove(field);
-            }
-            value => merge(&mut into[field.as_str()], value),
-        }
     }
 }
 

@@ -15,7 +15,7 @@ fn key(name: &str) -> Key {
 fn world(spec: &Value) -> World {
     let mut world = World::default();
     let mut whole = json!({"revision": "2", "gates": {"refs": [{"name": "office"}]}});
-    merge(&mut whole, spec);
+    json_patch::merge(&mut whole, spec);
     let object = |kind: &str, name: &str, spec: &Value| {
         json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": kind,
