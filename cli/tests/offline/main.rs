@@ -7,6 +7,7 @@ mod course;
 mod evidence;
 mod lint;
 mod patience;
+mod pipelines;
 mod program;
 mod rollouts;
 mod simulate;
