@@ -16,11 +16,16 @@ mod sources;
 mod voting;
 mod waiting;
 
+use std::fmt::Debug;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Resource};
+use serde::de::DeserializeOwned;
 use sluice_crds::State;
 use sluice_tests::controller::InProcess;
+use sluice_tests::poll;
 use sluice_tests::programs::Program;
 use tempfile::TempPath;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
@@ -113,6 +118,31 @@ async fn says(
         "{arguments:?} should end with {code} and say {expected:?}: {ran:#?}"
     );
     Ok(ran)
+}
+
+/// The objects of a kind in the namespace of `stage`, as `user` may work with them.
+async fn objects_of<K>(stage: &Stage, user: &str) -> Result<Api<K>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+{
+    let client = stage.cluster().client_for(user).await?;
+    Ok(Api::namespaced(client, stage.namespace()))
+}
+
+/// Waits until `user`, who was granted that, may list objects of a kind.
+async fn may_list<K>(stage: &Stage, user: &str) -> Result<()>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned,
+{
+    let objects: Api<K> = objects_of(stage, user).await?;
+    poll(DEADLINE, "the rights to be there", async || {
+        objects.list(&Default::default()).await.map(drop)
+    })
+    .await?;
+    Ok(())
 }
 
 /// A gate for each state, and one that names nobody.

@@ -2,14 +2,13 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::{Approval, Pipeline};
-use sluice_tests::poll;
+use sluice_tests::Writes;
 
-use super::{run, says};
+use super::{may_list, objects_of, run, says};
 use crate::chart::CONTROLLER;
-use crate::stage::{DEADLINE, Stage};
+use crate::stage::Stage;
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 
@@ -58,24 +57,14 @@ async fn shop() -> Result<Stage> {
     stage.apply(SHOP).await?;
     // No controller runs: nothing of this changes while it is looked at.
     stage.judge_no_statuses();
-    let acting = stage.cluster().client_for(CONTROLLER).await?;
-    let pipelines: Api<Pipeline> = Api::namespaced(acting, stage.namespace());
-    let status = Patch::Merge(json!({"status": waiting()}));
-    pipelines
-        .patch_status("shop", &PatchParams::default(), &status)
-        .await?;
+    let pipelines: Api<Pipeline> = objects_of(&stage, CONTROLLER).await?;
+    let status = json!({"status": waiting()});
+    pipelines.merge_status("shop", status).await?;
     stage.grant("sluice-view", &["alice", "victor"]).await?;
     for role in ["sluice-pipeline-operate", "sluice-pipeline-approve"] {
         stage.grant(role, &["alice"]).await?;
     }
-    let votes: Api<Approval> = Api::namespaced(
-        stage.cluster().client_for("alice").await?,
-        stage.namespace(),
-    );
-    poll(DEADLINE, "the rights to be there", async || {
-        votes.list(&Default::default()).await.map(drop)
-    })
-    .await?;
+    may_list::<Approval>(&stage, "alice").await?;
     Ok(stage)
 }
 

@@ -4,14 +4,13 @@
 
 use anyhow::{Context, Result, ensure};
 use kube::Api;
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_crds::{PromotionStrategy, RevertCommit};
-use sluice_tests::poll;
+use sluice_tests::Writes;
 
-use super::{Going, says};
+use super::{Going, may_list, objects_of, says};
 use crate::chart::CONTROLLER;
-use crate::stage::{DEADLINE, Stage};
+use crate::stage::Stage;
 
 mod steering;
 
@@ -105,22 +104,16 @@ struct Acting<'s>(&'s Stage);
 
 impl Acting<'_> {
     async fn strategy(&self, status: &Value) -> Result<()> {
-        let acting = self.0.cluster().client_for(CONTROLLER).await?;
-        let strategies: Api<PromotionStrategy> = Api::namespaced(acting, self.0.namespace());
-        let status = Patch::Merge(json!({ "status": status }));
-        strategies
-            .patch_status("shop", &PatchParams::default(), &status)
-            .await?;
+        let strategies: Api<PromotionStrategy> = objects_of(self.0, CONTROLLER).await?;
+        let status = json!({ "status": status });
+        strategies.merge_status("shop", status).await?;
         Ok(())
     }
 
     async fn revert(&self, name: &str, status: &Value) -> Result<()> {
-        let acting = self.0.cluster().client_for(CONTROLLER).await?;
-        let reverts: Api<RevertCommit> = Api::namespaced(acting, self.0.namespace());
-        let status = Patch::Merge(json!({ "status": status }));
-        reverts
-            .patch_status(name, &PatchParams::default(), &status)
-            .await?;
+        let reverts: Api<RevertCommit> = objects_of(self.0, CONTROLLER).await?;
+        let status = json!({ "status": status });
+        reverts.merge_status(name, status).await?;
         Ok(())
     }
 }
@@ -136,14 +129,7 @@ async fn shop(word: &str) -> Result<Stage> {
     for role in ["sluice-edit", "sluice-revert"] {
         stage.grant(role, &["alice"]).await?;
     }
-    let reverts: Api<RevertCommit> = Api::namespaced(
-        stage.cluster().client_for("alice").await?,
-        stage.namespace(),
-    );
-    poll(DEADLINE, "the rights to be there", async || {
-        reverts.list(&Default::default()).await.map(drop)
-    })
-    .await?;
+    may_list::<RevertCommit>(&stage, "alice").await?;
     Ok(stage)
 }
 

@@ -7,11 +7,11 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use serde_json::{Value, json};
 use sluice_crds::Rollout;
-use sluice_tests::{Writes, poll};
+use sluice_tests::Writes;
 
-use super::{Going, says};
+use super::{Going, may_list, objects_of, says};
 use crate::chart::CONTROLLER;
-use crate::stage::{DEADLINE, Stage};
+use crate::stage::Stage;
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 
@@ -104,11 +104,9 @@ fn failed() -> Value {
 }
 
 async fn write(stage: &Stage, status: &Value) -> Result<()> {
-    let acting = stage.cluster().client_for(CONTROLLER).await?;
-    let rollouts: Api<Rollout> = Api::namespaced(acting, stage.namespace());
-    rollouts
-        .merge_status("web", json!({ "status": status }))
-        .await?;
+    let rollouts: Api<Rollout> = objects_of(stage, CONTROLLER).await?;
+    let status = json!({ "status": status });
+    rollouts.merge_status("web", status).await?;
     Ok(())
 }
 
@@ -124,14 +122,7 @@ async fn web(word: &str) -> Result<Stage> {
     deployments.merge_status("web-v1", status).await?;
     stage.grant("sluice-view", &["alice", "victor"]).await?;
     stage.grant("sluice-edit", &["alice"]).await?;
-    let rollouts: Api<Rollout> = Api::namespaced(
-        stage.cluster().client_for("alice").await?,
-        stage.namespace(),
-    );
-    poll(DEADLINE, "the rights to be there", async || {
-        rollouts.list(&Default::default()).await.map(drop)
-    })
-    .await?;
+    may_list::<Rollout>(&stage, "alice").await?;
     Ok(stage)
 }
 

@@ -2,13 +2,12 @@
 //! `pending`.
 
 use anyhow::{Result, ensure};
-use kube::Api;
 use serde_json::Value;
 use sluice_crds::{Approval, State};
 use sluice_tests::controller::InProcess;
 use sluice_tests::poll;
 
-use super::{Going, run, says};
+use super::{Going, may_list, run, says};
 use crate::stage::{DEADLINE, Stage, soon};
 
 const COMMIT: &str = "main@sha1:4f2a9c1e0b7d8a6f5e4d3c2b1a09f8e7d6c5b4a3";
@@ -70,12 +69,7 @@ async fn polls() -> Result<(Stage, InProcess)> {
             })
             .await?;
     }
-    let votes: Api<Approval> =
-        Api::namespaced(stage.cluster().client_for("dave").await?, stage.namespace());
-    poll(DEADLINE, "the right to be there", async || {
-        votes.list(&Default::default()).await.map(drop)
-    })
-    .await?;
+    may_list::<Approval>(&stage, "dave").await?;
     Ok((stage, controller))
 }
 
