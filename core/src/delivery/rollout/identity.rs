@@ -36,11 +36,20 @@ pub(super) fn identity(object: &Rollout, target: Option<&Value>) -> Option<Strin
     ])))
 }
 
-/// What the spec says of a batch, as a hash.
+/// What the spec says of a batch, as a hash. That the plan ends with it belongs to it: the last batch takes the
+/// rest, and after it a run is done.
 pub(super) fn batch(object: &Rollout, index: usize) -> String {
     let plan = &object.spec.rollout_plan;
-    let own = plan.rollout_batches.get(index);
-    hash(&json!([index, plan.num_batches, plan.target_size, own]))
+    let batches = &plan.rollout_batches;
+    let is_last = index + 1 == batches.len();
+    let own = batches.get(index);
+    hash(&json!([
+        index,
+        plan.num_batches,
+        plan.target_size,
+        own,
+        is_last
+    ]))
 }
 
 /// The longest text that is kept of what a person has written to try again, in bytes.

@@ -22,6 +22,7 @@ use cluster::{Cluster, line, name};
 
 mod afterwards;
 mod apps;
+mod batches;
 pub(crate) mod cluster;
 mod conflicts;
 mod ends;

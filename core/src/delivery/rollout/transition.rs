@@ -230,6 +230,8 @@ impl Draft {
         let Some(batch) = self.status.batches.get_mut(index) else {
             return;
         };
+        let checksum = || identity::batch(desk.object(), index);
+        batch.checksum.get_or_insert_with(checksum);
         let (now, goal) = (desk.at(), batch.goal);
         let began = batch.began.as_ref().map_or(now, |it| it.0);
         let took = now.duration_since(began).as_secs();

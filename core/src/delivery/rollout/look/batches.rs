@@ -88,7 +88,7 @@ fn contested(
     if let Some((index, _)) = changed {
         let by = Some(format!("spec.rolloutPlan.rolloutBatches[{index}]"));
         let message = format!(
-            "batch {index} is out, and the plan has another one in its place; bring that back, or begin another run by another spec.revision or sluice.dev/retry"
+            "batch {index} is out, and the plan ends with it or has another one in its place; bring the plan back, or begin another run by another spec.revision or sluice.dev/retry"
         );
         look.say(
             Signal::Contested,
