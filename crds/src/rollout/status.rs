@@ -260,6 +260,9 @@ pub struct HookRecord {
 pub struct MetricRecord {
     /// Its name.
     pub name: String,
+    /// What the metric is, with its range, as a hash: a row counts for the same metric alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
     /// The last value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,

@@ -5,8 +5,10 @@
 //! it is waited for, until the deadline. A value that is missing holds: it neither passes nor fails.
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 use sluice_crds::gatekeeper::Range;
 
+use super::hook::hash;
 use super::plan::Metric;
 
 /// The range of a gatekeeper that is missing: nothing is measured, either.
@@ -37,6 +39,20 @@ pub enum Verdict {
     Soaking,
     /// It is good.
     Good,
+}
+
+/// What a metric is, as a hash: a row counts for this alone. Its name is not enough, for the plan and a batch may
+/// each have one of the same name, and a metric may be changed meanwhile. `own`: the range of the gatekeeper.
+pub fn checksum(metric: &Metric, own: Range) -> String {
+    let Metric {
+        name,
+        gatekeeper,
+        interval,
+        range,
+    } = metric;
+    let Range { min, max } = range.unwrap_or(own);
+    let interval = interval.map(|it| it.to_string());
+    hash(&json!([name, gatekeeper, interval, min, max]))
 }
 
 /// What the metric says. `own`: the range of the gatekeeper. `began`: since when the pods of the batch are

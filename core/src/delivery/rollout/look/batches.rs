@@ -249,13 +249,14 @@ fn judged(
     began: Option<Timestamp>,
     look: &mut Look,
 ) -> MetricRecord {
-    let before = status.metrics.iter().find(|it| it.name == metric.name);
-    let since = before.and_then(|it| Some(it.within_since.as_ref()?.0));
     let measure = desk.given.measures.get(&metric.gatekeeper);
     let measured = measure.and_then(|it| it.measured);
+    let own = measure.map_or(metric::ANY, |it| it.range);
+    let checksum = Some(metric::checksum(metric, own));
+    let before = status.metrics.iter().find(|it| it.checksum == checksum);
+    let since = before.and_then(|it| Some(it.within_since.as_ref()?.0));
     // That the pods are there is accepted first.
     let began = began.unwrap_or_else(|| desk.at());
-    let own = measure.map_or(crate::delivery::rollout::metric::ANY, |it| it.range);
     let (verdict, since) = metric::judge(metric, own, measured, began, since);
     let name = &metric.name;
     match verdict {
@@ -296,6 +297,7 @@ fn judged(
         .filter(|it| it.within_since == since.map(time) && it.value.is_some() == value.is_some());
     same.cloned().unwrap_or_else(|| MetricRecord {
         name: name.clone(),
+        checksum,
         value,
         within_since: since.map(time),
     })

@@ -58,3 +58,85 @@ fn a_plan_that_ends_with_the_batch_that_is_verified_does_not_fail_it() {
         assert_eq!(play.state(), "batchVerifying 1, held: PlanChanged");
     }
 }
+
+/// What a Gatekeeper measures now.
+fn measures(play: &mut Play, gatekeeper: &str, value: f64) {
+    let measure = Measure {
+        range: metric::ANY,
+        measured: Some(metric::Measured {
+            value,
+            at: play.now,
+        }),
+    };
+    play.measures.insert(gatekeeper.to_owned(), measure);
+}
+
+/// The plan and a batch have metrics of one name, which are not the same: each is good since its own instant.
+#[test]
+fn a_metric_of_the_plan_does_not_count_for_one_of_the_batch() {
+    let range = json!({"max": 0.02});
+    let of = |gatekeeper: &str| {
+        json!([{
+            "name": "errors", "interval": "5m", "metricsRange": range,
+            "templateRef": {"name": gatekeeper},
+        }])
+    };
+    let batches = json!([{"replicas": 2, "canaryMetric": of("of-batch")}, {}]);
+    let mut play = pair(&json!({
+        "canaryMetric": of("of-plan"), "rolloutBatches": batches, "lastBatchToRollout": 0,
+    }));
+    let mut minute = |of_batch: f64| {
+        measures(&mut play, "of-plan", 0.01);
+        measures(&mut play, "of-batch", of_batch);
+        play.run();
+        play.pass(1);
+        play.state()
+    };
+    for _ in 0..7 {
+        assert_eq!(minute(0.5), "batchVerifying 0");
+    }
+    for _ in 0..5 {
+        assert_eq!(minute(0.01), "batchVerifying 0");
+    }
+    assert_eq!(minute(0.01), "batchReady 0, held: LastBatch");
+}
+
+/// Another range, another Gatekeeper, another interval: what was good before says nothing of that.
+#[test]
+fn a_metric_that_is_changed_begins_again() {
+    let with = |field: &str, value: Value| {
+        let mut metric = json!({"name": "errors", "interval": "5m", "metricsRange": {"max": 0.02}});
+        metric[field] = value;
+        json!([metric])
+    };
+    let first = with("name", json!("errors"));
+    for other in [
+        with("metricsRange", json!({"max": 0.015})),
+        with("templateRef", json!({"name": "others"})),
+        with("interval", json!("4m")),
+    ] {
+        let mut play = pair(&json!({
+            "canaryMetric": first, "rolloutBatches": [{"replicas": 2}, {}], "lastBatchToRollout": 0,
+        }));
+        let minute = |play: &mut Play| {
+            measures(play, "errors", 0.01);
+            measures(play, "others", 0.01);
+            play.run();
+            play.pass(1);
+            play.state()
+        };
+        for _ in 0..4 {
+            assert_eq!(minute(&mut play), "batchVerifying 0");
+        }
+        play.spec(&json!({"rolloutPlan": {"canaryMetric": other}}));
+        for _ in 0..4 {
+            assert_eq!(minute(&mut play), "batchVerifying 0", "{other}");
+        }
+        minute(&mut play);
+        assert_eq!(
+            minute(&mut play),
+            "batchReady 0, held: LastBatch",
+            "{other}"
+        );
+    }
+}
