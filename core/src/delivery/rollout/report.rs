@@ -112,7 +112,10 @@ fn finish(
         wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
         wanted.extend(refused);
     }
-    let conditions = settle(wanted, before, object.metadata.generation, desk.at());
+    let conditions = match says_nothing_new(desk, before, &chain) {
+        true => before.conditions.clone(),
+        false => settle(wanted, before, object.metadata.generation, desk.at()),
+    };
     let mut status = chain.draft.status.clone();
     status.conditions = conditions;
     let mut wakes = wakes(desk, &chain, &status, told);
@@ -143,6 +146,22 @@ pub(super) fn settle(
     now: Timestamp,
 ) -> Vec<k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition> {
     condition::settle(wanted, &before.conditions, generation, whole_second(now))
+}
+
+/// Whether the run is held by something that is not up to date, for so short a time that nobody is told.
+fn is_untold(desk: &Desk<'_>, chain: &Chain) -> bool {
+    let since = desk.given.unsure_since;
+    chain.step == Step::Hold
+        && chain.decides == Some(Signal::Stale)
+        && since.is_none_or(|since| desk.at() < later(since, PATIENCE))
+}
+
+/// Whether the conditions stay as they are: nobody is told yet what holds it, and they are about this spec.
+fn says_nothing_new(desk: &Desk<'_>, before: &RolloutStatus, chain: &Chain) -> bool {
+    is_untold(desk, chain)
+        && !chain.draft.moved
+        && before.observed_generation == desk.object().metadata.generation
+        && condition::find(&before.conditions, READY).is_some()
 }
 
 /// The decision that the status has. Returns whether it is the one that it had.
@@ -246,12 +265,7 @@ fn patience(desk: &Desk<'_>, status: &RolloutStatus) -> SignedDuration {
 fn held(desk: &Desk<'_>, chain: &mut Chain, kept: bool) {
     let is_over = chain.state.is_over();
     let is_held = chain.step == Step::Hold;
-    let is_untold = chain.decides == Some(Signal::Stale)
-        && desk
-            .given
-            .unsure_since
-            .is_none_or(|since| desk.at() < later(since, PATIENCE));
-    if is_held && is_untold {
+    if is_untold(desk, chain) {
         return;
     }
     let why = chain.decides.and_then(|signal| chain.look.why_of(signal));

@@ -219,7 +219,9 @@ fn pods(
         Due::Pods if is_in_place && state == State::BatchInRolling => {}
         Due::Pods => look.wait(waits_for_pods(index, goal, available)),
     }
-    if look.is_ready && state == State::BatchVerifying {
+    // What is not up to date for a moment breaks no row: only a value does.
+    let counts = look.is_ready || look.signals.has(Signal::Stale);
+    if counts && state == State::BatchVerifying {
         metrics(desk, status, index, look);
     }
 }

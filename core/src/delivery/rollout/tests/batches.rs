@@ -1,6 +1,8 @@
 //! What counts for a batch: its place in the plan, its own metrics, what is written at the start, and what is known
 //! at the moment.
 
+use std::sync::Arc;
+
 use super::*;
 
 fn four() -> Value {
@@ -139,4 +141,56 @@ fn a_metric_that_is_changed_begins_again() {
             "{other}"
         );
     }
+}
+
+/// Held by a person, and then another replica leads, which has read nothing yet: that is not told, and costs no write.
+#[test]
+fn what_is_not_known_for_a_moment_changes_nothing_of_the_status() {
+    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    let mut given = play.given().unwrap();
+    let unknown = given::Sight::Unknown("it was not read yet".into());
+    given.workloads.insert(v2(), unknown.clone());
+    given.workloads.insert(v1(), unknown);
+    given.unsure_since = Some(given.now.at);
+    let look = |given: &Given| report(given, &consider(given), &Answer::NotAsked);
+    let first = look(&given);
+    assert!(!first.changed, "{:#?}", first.status);
+    assert!(first.acts.is_empty());
+    // Of another spec nothing is known: that is not said to be as before.
+    let mut other = given.clone();
+    let object = Arc::make_mut(&mut other.object);
+    object.metadata.generation = Some(7);
+    let ready = find(&look(&other).status.conditions, "Ready")
+        .unwrap()
+        .clone();
+    assert_eq!(ready.status, "False");
+    given.now = Now::given(given.now.at + SignedDuration::from_secs(30));
+    assert!(look(&given).changed);
+}
+
+/// A Deployment whose controller has not seen its newest spec yet: the metric is measured all the same.
+#[test]
+fn a_row_is_not_broken_by_what_is_not_up_to_date_for_a_moment() {
+    let metric = json!([{"name": "errors", "interval": "5m", "metricsRange": {"max": 0.02}}]);
+    let mut play = pair(&json!({"numBatches": 2, "canaryMetric": metric}));
+    for _ in 0..3 {
+        measures(&mut play, "errors", 0.01);
+        play.run();
+        play.pass(1);
+    }
+    let row = play.status().metrics;
+    assert!(row[0].within_since.is_some(), "{row:?}");
+    let mut given = play.given().unwrap();
+    let Some(given::Sight::Here { is_behind, object }) = given.workloads.get_mut(&v2()) else {
+        panic!("{given:?}");
+    };
+    *is_behind = true;
+    Arc::make_mut(object)["metadata"]["generation"] = 99.into();
+    let look = |given: &Given| report(given, &consider(given), &Answer::NotAsked).report;
+    assert_eq!(look(&given).status.metrics, row);
+    // A value that is missing breaks it.
+    given.measures.clear();
+    assert_eq!(look(&given).status.metrics[0].within_since, None);
 }
