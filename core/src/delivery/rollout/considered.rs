@@ -2,7 +2,8 @@
 //!
 //! Gates are asked at each look at which their answer counts: before anything begins, before a batch, and after
 //! one, for the next. Of these answers the one counts that is given in the same look as the intent: a hook in
-//! between may take an hour.
+//! between may take an hour. Where the start itself makes pods of the new version, they are asked in the look that
+//! writes its sizes.
 
 use sluice_crds::{Decision, GateSet, Rollout, Subject};
 
@@ -11,6 +12,7 @@ use super::desk::Desk;
 use super::given::Given;
 use super::look::Gates;
 use super::plan::Plan;
+use super::step::Step;
 use super::{KIND, app, check};
 use crate::gate::set::Gathered;
 use crate::text::refusal::Refusals;
@@ -76,8 +78,10 @@ pub fn consider(given: &Given) -> Considered {
     let before = given.object.status.clone().unwrap_or_default();
     let chain = Chain::new(&desk, &before, Gates::Assumed);
     let question = chain.asks.and_then(|batch| question(&desk, batch));
+    // At the start it is an intent that was accepted long ago.
+    let goes_out = chain.draft.intends || (chain.look.makes_pods && chain.step == Step::Wait);
     Considered {
-        takes_effect: question.is_some() && chain.draft.intends,
+        takes_effect: question.is_some() && goes_out,
         question,
         checked,
     }

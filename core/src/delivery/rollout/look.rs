@@ -87,6 +87,8 @@ pub(super) struct Look {
     pub(super) ending: Ending,
     /// What the metrics say.
     pub(super) metrics: Option<Vec<MetricRecord>>,
+    /// Initializing: whether the start itself makes pods of the new version, if the gates let it.
+    pub(super) makes_pods: bool,
     /// Whether the pods of the batch are there.
     pub(super) is_ready: bool,
     /// When to look again, in addition to the deadline.

@@ -110,14 +110,15 @@ fn verifying(signal: Signal, facts: Facts) -> Option<Step> {
     }
 }
 
+/// Gates count here only where the start itself makes pods of the new version.
 fn initializing(signal: Signal, facts: Facts) -> Option<Step> {
     match signal {
-        Signal::Stale | Signal::Contested | Signal::Paused => Some(Step::Hold),
+        Signal::Stale | Signal::Contested | Signal::Paused | Signal::Closed => Some(Step::Hold),
         Signal::Deleted => Some(Step::Go(State::Deleting)),
         Signal::Modified => Some(Step::Go(State::Abandoned)),
         Signal::Gone | Signal::Refused | Signal::Overdue => Some(Step::Go(State::Failing)),
         Signal::Waiting => Some(Step::Wait),
-        Signal::Closed | Signal::Blind => None,
+        Signal::Blind => None,
         Signal::Done => Some(done(State::Initializing, facts)),
     }
 }

@@ -8,14 +8,14 @@ use super::{Gates, Look, Why, appliers, autoscalers, closed, course, presence};
 use crate::delivery::rollout::batch::Due;
 use crate::delivery::rollout::calls::{self, Hooks};
 use crate::delivery::rollout::conflict;
-use crate::delivery::rollout::course::{Course, is_reached, present};
+use crate::delivery::rollout::course::{Course, is_reached, pods as number, present};
 use crate::delivery::rollout::desk::{Desk, OfRun, sizes};
 use crate::delivery::rollout::identity;
 use crate::delivery::rollout::metric::{self, Verdict};
 use crate::delivery::rollout::plan::Metric;
 use crate::delivery::rollout::signals::Signal;
 use crate::delivery::rollout::state::{Illegal, State};
-use crate::delivery::rollout::workload::Workload;
+use crate::delivery::rollout::workload::{Kind, Workload};
 use crate::time::stamp::time;
 
 pub(super) fn look(
@@ -45,7 +45,9 @@ pub(super) fn look(
         closed(desk, next, gates, look);
     }
     match state {
-        State::Initializing => start(desk, status, run, (&course, &members), look),
+        State::Initializing => {
+            start(desk, status, run, (&course, &members), gates, look);
+        }
         State::BatchInitializing if look.facts.goal_met => {
             there(desk, (&course, &members), index, look);
         }
@@ -100,12 +102,14 @@ fn contested(
     }
 }
 
-/// The workloads are claimed, hooks are called, and only then are the starting sizes written.
+/// The workloads are claimed, hooks are called, and only then are the starting sizes written. Where these make pods of
+/// the new version, the gates of the first batch are asked once more: it may be long since they let the run begin.
 fn start(
     desk: &Desk<'_>,
     status: &RolloutStatus,
     run: &Run,
     (course, members): (&Course, &[OfRun<'_>]),
+    gates: Gates<'_>,
     look: &mut Look,
 ) {
     let here = || members.iter().filter_map(|(_, member)| member.as_ref());
@@ -119,6 +123,12 @@ fn start(
     let is_passed = !look.signals.has(Signal::Refused) && !look.signals.has(Signal::Waiting);
     if is_passed && !is_started(status, members) {
         look.wait("the workloads get their starting sizes");
+        if makes_pods(status, members) {
+            look.makes_pods = true;
+            let is_met = |it: &usize| course.is_met(course.goal(desk.plan, *it), &sizes(members));
+            let first = (0..desk.batches()).find(|it| !is_met(it));
+            closed(desk, first.unwrap_or(0), gates, look);
+        }
     } else if is_passed && let (Course::Pair(_), Some((name, target))) = (course, here().next()) {
         // A batch may take old pods away before it makes new ones: those of the start are there first.
         let unavailable = desk.plan.batch(0).max_unavailable.of(course.total());
@@ -167,6 +177,20 @@ pub(in crate::delivery::rollout) fn is_started(
         let is_paused = place == 0 && workload.is_paused();
         is_reached(*wanted, present(Some(workload))) && !is_paused
     })
+}
+
+/// Whether the start itself makes pods of the new version: the target gets more of them, or is a Deployment with pods
+/// that is paused no longer.
+fn makes_pods(status: &RolloutStatus, members: &[OfRun<'_>]) -> bool {
+    let wanted = status.intent.as_ref().and_then(|it| it.sizes.first());
+    let target = members.first().and_then(|(_, it)| it.as_ref());
+    let (Some(wanted), Some((_, target))) = (wanted, target) else {
+        return false;
+    };
+    let now = target.seen().wanted;
+    let grows = wanted.replicas.is_some_and(|it| number(it) > now);
+    let resumes = target.kind == Kind::Deployment && target.is_paused() && now > 0;
+    grows || resumes
 }
 
 /// The hooks of the moment.

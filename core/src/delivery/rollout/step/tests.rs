@@ -12,7 +12,7 @@ use super::*;
 const TABLE: [(&str, &str); 13] = [
     //     stale deleted modified gone contested refused paused closed blind waiting overdue done
     ("V",  "H    >De     >V       W    H         >Fd     H      H      .     W       >Fd     >I|>Fi"),
-    ("I",  "H    >De     >Ab      >Fa  H         >Fa     H      .      .     W       >Fa     >Bi"),
+    ("I",  "H    >De     >Ab      >Fa  H         >Fa     H      H      .     W       >Fa     >Bi"),
     ("Bi", "H    >De     >Ab      >Fa  H         >Fa+    H      H      .     W       >Fa+    >Br|>By"),
     ("Br", "H    >De     >Ab      >Fa  H         .       H      .      .     W       >Fa+    >Bv"),
     ("Bv", "H    >De     >Ab      >Fa  H         .       H      .      H     W       >Fa+    >Bf"),
