@@ -164,9 +164,16 @@ impl Scene<'_> {
         starts.collect()
     }
 
+    /// Claimed with the sizes that were latched: what somebody has written since then is found out, and not written
+    /// over.
     fn claim(&self, place: usize) -> Option<Act> {
-        let (_, workload) = self.members.get(place)?.1.as_ref()?;
-        let claim = self.claimed(place, present(Some(workload)), None)?;
+        let intent = self.status.intent.as_ref();
+        let start = intent.and_then(|it| it.sizes.get(place));
+        let latched = Size {
+            replicas: Some(self.run.workloads.get(place)?.was),
+            partition: start.and_then(|it| it.partition),
+        };
+        let claim = self.claimed(place, latched, None)?;
         self.write(place, What::Claim, &json!(null), Some(&claim))
     }
 

@@ -62,7 +62,7 @@ pub(super) fn begin(
         return Ok(None);
     };
     let lost = lost(given, &identity, members);
-    let course = course(given, plan, &identity, members, lost.is_some())?;
+    let course = course(given, plan, &identity, members, lost)?;
     let present: Vec<Size> = members.iter().map(|(_, it)| present(Some(it))).collect();
     let (mode, total, original) = totals(&course, members);
     let is_nothing = is_nothing(&course, members);
@@ -72,7 +72,7 @@ pub(super) fn begin(
     let start = start(&course, &present);
     let records = members.iter().zip(&start).enumerate();
     let records = records.map(|(place, ((name, workload), start))| {
-        let claim = Claim::of(workload.object).filter(|_| lost.is_some());
+        let claim = Claim::of(workload.object).filter(|it| is_of_lost(given, lost, it));
         record(place, (name.reference(), workload), *start, claim)
     });
     let run = Run {
@@ -112,6 +112,12 @@ fn lost(given: &Given, identity: &str, members: &[Member<'_>]) -> Option<i64> {
     same.map(|claim| claim.run).max()
 }
 
+/// Whether a claim is of the run that is lost: that of another run says nothing of what was before this one.
+fn is_of_lost(given: &Given, lost: Option<i64>, claim: &Claim) -> bool {
+    let uid = given.object.metadata.uid.as_deref();
+    uid == Some(claim.uid.as_str()) && lost == Some(claim.run)
+}
+
 /// More than that of every run before it.
 fn next_id(given: &Given, members: &[Member<'_>]) -> i64 {
     let status = given.object.status.iter();
@@ -132,14 +138,14 @@ fn course(
     plan: &Plan,
     identity: &str,
     members: &[Member<'_>],
-    is_lost: bool,
+    lost: Option<i64>,
 ) -> Result<Course, Refusal> {
     let claims: Vec<Option<Claim>> = members.iter().map(|(_, it)| Claim::of(it.object)).collect();
     let was = |place: usize| {
         let claim = claims
             .get(place)
             .and_then(Option::as_ref)
-            .filter(|_| is_lost);
+            .filter(|it| is_of_lost(given, lost, it));
         let seen = members.get(place).map(|(_, it)| it.seen().wanted);
         claim.map_or(seen.unwrap_or(0), |claim| pods(claim.was))
     };

@@ -267,3 +267,32 @@ fn a_start_without_pods_does_not_ask() {
     play.run();
     assert_eq!(play.state(), "batchInitializing 0, held: GatesClosed");
 }
+
+/// Somebody scales between the latch and the claim: that is theirs, and is not written over.
+#[test]
+fn what_is_scaled_before_the_claim_is_not_written_over() {
+    for (of, before, after) in [(v1(), 10, 15), (v1(), 10, 7), (v2(), 2, 5), (v2(), 2, 1)] {
+        let mut play = pair(&json!({"numBatches": 2}));
+        play.cluster
+            .foreign(&v2(), "/spec/replicas", json!(2), "kubectl");
+        play.cluster.settle();
+        while play.state() != "initializing" {
+            play.look();
+        }
+        assert!(play.log.is_empty(), "{:?}", play.log);
+        play.cluster
+            .foreign(&of, "/spec/replicas", json!(after), "autoscaler");
+        play.run();
+        let case = format!("{of} {after}");
+        let held = play.status().held.unwrap();
+        assert_eq!(held.reason, "FieldOverwritten", "{case}");
+        assert_eq!(held.by.as_deref(), Some("autoscaler"), "{case}");
+        assert_eq!(play.cluster.replicas(&of), after, "{case}");
+        assert!(play.sizes().is_empty(), "{case}: {:?}", play.log);
+        rests(&mut play);
+        play.cluster
+            .foreign(&of, "/spec/replicas", json!(before), "kubectl");
+        play.run();
+        assert_eq!(play.state(), "rolloutSucceed", "{case}");
+    }
+}
