@@ -362,7 +362,9 @@ fn withheld(
         && says(status) == says(before)
         && quiet == *before
         && status.observed_generation == before.observed_generation;
-    (is_quiet && desk.at() < next).then_some(next)
+    // Where the plan has become less patient since, the deadline says nothing of when that was.
+    let is_moment = last <= desk.at() && desk.at() < next;
+    (is_quiet && is_moment).then_some(next)
 }
 
 /// Whether the status says that the gates hold a batch back. None: they have not been asked.

@@ -296,3 +296,24 @@ fn what_is_scaled_before_the_claim_is_not_written_over() {
         assert_eq!(play.state(), "rolloutSucceed", "{case}");
     }
 }
+
+/// A deadline of a day becomes one of ten minutes: numbers are not withheld until the old one is that near.
+#[test]
+fn numbers_are_written_when_the_deadline_becomes_shorter() {
+    let mut play = pair(&json!({"numBatches": 2}));
+    play.spec(&json!({"progressDeadline": "24h"}));
+    play.cluster.broken.insert("web:2".into());
+    play.run();
+    assert_eq!(play.state(), "batchInRolling 0");
+    play.spec(&json!({"progressDeadline": "10m"}));
+    play.run();
+    assert_eq!(play.status().upgraded_ready_replicas, Some(0));
+    play.cluster.broken.clear();
+    play.cluster.tick();
+    play.pass(1);
+    play.look();
+    let available = play.cluster.available(&v2());
+    assert!(available > 0);
+    let said = play.status().upgraded_ready_replicas;
+    assert_eq!(said, i32::try_from(available).ok());
+}
