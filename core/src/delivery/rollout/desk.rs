@@ -140,7 +140,10 @@ impl<'g> Desk<'g> {
         target.updated_available().or_else(|| {
             let (_, revision) = target.revisions();
             let pods = self.given.pods.as_ref()?.iter();
-            let new = pods.filter(|pod| Some(pod.revision.as_str()) == revision);
+            let new = pods.filter(|pod| {
+                let stays = !pod.is_going && target.has_place(&pod.name);
+                stays && Some(pod.revision.as_str()) == revision
+            });
             let available = new.filter(|pod| self.is_available(target, pod));
             u32::try_from(available.count()).ok()
         })

@@ -62,6 +62,7 @@ const OF_WORKLOAD: &[&str] = &[
     "/spec/selector",
     "/spec/minReadySeconds",
     "/spec/podManagementPolicy",
+    "/spec/ordinals/start",
     "/spec/updateStrategy/type",
     "/spec/updateStrategy/paused",
     "/spec/updateStrategy/partition",

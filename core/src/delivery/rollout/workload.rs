@@ -220,6 +220,17 @@ impl Workload<'_> {
         self.kind == Kind::StatefulSet && self.text("/spec/podManagementPolicy") != Some("Parallel")
     }
 
+    /// Whether a pod of a StatefulSet has one of the names that its pods have: those of its places, and no other.
+    pub fn has_place(&self, pod: &str) -> bool {
+        let name = self.text("/metadata/name").unwrap_or_default();
+        let place = pod.strip_prefix(name).and_then(|it| it.strip_prefix('-'));
+        let number = place.and_then(|it| it.parse::<u32>().ok());
+        let start = self.count("/spec/ordinals/start").unwrap_or(0);
+        let places = start..start.saturating_add(self.seen().wanted);
+        // No name of theirs has zeros before its number.
+        number.is_some_and(|it| places.contains(&it) && place == Some(&it.to_string()))
+    }
+
     /// What writes its replicas, onto the version that was seen and no other.
     pub fn scale(&self, replicas: u32) -> Value {
         self.patch(&json!({ "replicas": replicas }))

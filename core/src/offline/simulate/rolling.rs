@@ -265,8 +265,10 @@ impl<'w> Play<'w> {
         let object = self.workloads.get(&target)?;
         let workload = seen(target.kind, object);
         let updated = workload.updated();
+        let first = object.pointer("/spec/ordinals/start");
+        let first = first.and_then(Value::as_u64).unwrap_or(0);
         let pod = |place: u32| Pod {
-            name: format!("{}-{place}", target.name),
+            name: format!("{}-{}", target.name, first + u64::from(place)),
             uid: place.to_string(),
             revision: if place < updated { NEW } else { OLD }.to_owned(),
             ready_since: Some(at),

@@ -317,3 +317,38 @@ fn numbers_are_written_when_the_deadline_becomes_shorter() {
     let said = play.status().upgraded_ready_replicas;
     assert_eq!(said, i32::try_from(available).ok());
 }
+
+/// db of 4 pods, of which the second half is out, with a metric that nobody measures.
+fn half_of_a_set() -> Play {
+    let metric = json!([{"name": "errors"}]);
+    let plan = json!({"numBatches": 2, "canaryMetric": metric, "lastBatchToRollout": 0});
+    let mut play = in_place(Kind::StatefulSet, &json!({ "rolloutPlan": plan }));
+    let image = json!([{"name": "c", "image": "db:2"}]);
+    let db = name(Kind::StatefulSet, "db");
+    play.cluster
+        .foreign(&db, "/spec/template/spec/containers", image, "kubectl");
+    play.cluster.settle();
+    play.run();
+    assert_eq!(play.state(), "batchVerifying 0, held: MetricBlind");
+    play
+}
+
+/// A pod that is being deleted is ready for a while, and a pod of any name may have the labels of those of a set.
+#[test]
+fn only_pods_that_stay_in_their_places_are_available() {
+    let play = half_of_a_set();
+    let given = play.given().unwrap();
+    let available = |change: &dyn Fn(&mut given::Pod)| {
+        let mut given = given.clone();
+        let pods = given.pods.iter_mut().flatten();
+        pods.filter(|pod| pod.name == "db-3").for_each(change);
+        // A number that is new is withheld for a while.
+        given.now = Now::given(given.now.at + SignedDuration::from_mins(1));
+        let report = report(&given, &consider(&given), &Answer::NotAsked);
+        report.status.upgraded_ready_replicas
+    };
+    assert_eq!(available(&|_| {}), Some(2));
+    assert_eq!(available(&|pod| pod.is_going = true), Some(1));
+    assert_eq!(available(&|pod| pod.name = "db-4".to_owned()), Some(1));
+    assert_eq!(available(&|pod| pod.name = "forged".to_owned()), Some(1));
+}

@@ -138,3 +138,25 @@ fn fields(value: &Value, path: &str, leaves: &mut Vec<String>) {
         _ => leaves.push(path.to_owned()),
     }
 }
+
+#[rstest]
+#[case::first("a-0", None, true)]
+#[case::last("a-3", None, true)]
+#[case::beyond("a-4", None, false)]
+#[case::of_another("b-0", None, false)]
+#[case::longer_name("a-b-0", None, false)]
+#[case::no_number("a-x", None, false)]
+#[case::no_place("a", None, false)]
+#[case::zeros("a-01", None, false)]
+#[case::below_the_start("a-4", Some(5), false)]
+#[case::from_the_start("a-8", Some(5), true)]
+#[case::beyond_with_a_start("a-9", Some(5), false)]
+fn a_pod_of_a_stateful_set_has_the_name_of_its_place(
+    #[case] pod: &str,
+    #[case] start: Option<u32>,
+    #[case] expected: bool,
+) {
+    let spec = start.map_or(json!({}), |start| json!({"ordinals": {"start": start}}));
+    let object = object(&spec, &json!({}));
+    assert_eq!(of(Kind::StatefulSet, &object).has_place(pod), expected);
+}
