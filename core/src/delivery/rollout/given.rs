@@ -307,20 +307,24 @@ pub fn former(object: &Rollout) -> Option<(Name, Option<&str>)> {
     Some((Name::of(&target.r#ref)?, target.former.as_deref()))
 }
 
-/// Whether a look has to know the pods of the target, which cost a request: see [`target_of_run`].
+/// Whether a look has to know the pods of the target, which cost a request: see [`target_of_run`]. They are counted
+/// while a batch goes out, and where the old version comes back. Between batches, where a run may be held for days,
+/// they are not.
 pub fn needs_pods(object: &Rollout) -> bool {
-    use sluice_crds::rollout::RollingState as State;
-    let state = object.status.as_ref().and_then(|it| it.rolling_state);
-    let counts = state.is_some_and(|state| match state {
-        State::RollingInBatches | State::RolloutFailing | State::RolloutDeleting => true,
-        State::VerifyingSpec
-        | State::Initializing
-        | State::Finalising
-        | State::RolloutSucceed
-        | State::RolloutAbandoned
-        | State::RolloutFailed => false,
-    });
+    let counts = goes_out(object) || former(object).is_some();
     counts && target_of_run(object).is_some_and(|it| it.kind == Kind::StatefulSet)
+}
+
+/// Whether the pods of the present batch are counted. Of one that begins too: it may be there already.
+fn goes_out(object: &Rollout) -> bool {
+    use sluice_crds::rollout::{BatchRollingState as State, RollingState};
+    let status = object.status.as_ref();
+    let status = status.filter(|it| it.rolling_state == Some(RollingState::RollingInBatches));
+    let state = status.and_then(|it| it.batch_rolling_state);
+    state.is_some_and(|state| match state {
+        State::BatchInitializing | State::BatchInRolling | State::BatchVerifying => true,
+        State::BatchFinalizing | State::BatchReady | State::BatchVerifyFailed => false,
+    })
 }
 
 /// The target of the run.

@@ -352,3 +352,27 @@ fn only_pods_that_stay_in_their_places_are_available() {
     assert_eq!(available(&|pod| pod.name = "db-4".to_owned()), Some(1));
     assert_eq!(available(&|pod| pod.name = "forged".to_owned()), Some(1));
 }
+
+/// To list them costs a request at each look, and a run may be held for days.
+#[test]
+fn pods_are_listed_only_while_they_count() {
+    let lists = |play: &Play| needs_pods(play.cluster.rollout.as_ref().unwrap());
+    let mut play = half_of_a_set();
+    assert!(lists(&play));
+    measures(&mut play, "errors", 0.0);
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    assert!(!lists(&play));
+    assert_eq!(play.status().upgraded_ready_replicas, Some(2));
+    rests(&mut play);
+    // Deleted without a revert, nothing of them counts; with one, a broken one is deleted.
+    for (revert, expected) in [(false, false), (true, true)] {
+        let mut play = half_of_a_set();
+        play.spec(&json!({"rolloutPlan": {"revertOnDelete": revert}}));
+        play.cluster.delete(play.now);
+        while play.state() != "rolloutDeleting" {
+            play.look();
+        }
+        assert_eq!(lists(&play), expected, "{revert}");
+    }
+}
