@@ -109,7 +109,7 @@ impl<'g> Desk<'g> {
         if let Sight::Unknown(why) = sight {
             return Some(Why::unreadable(name, why));
         }
-        let message = || format!("what is known of {name} is not up to date");
+        let message = || format!("the state of {name} is out of date");
         sight.is_unsure(name).then(|| Why::new("Stale", message()))
     }
 

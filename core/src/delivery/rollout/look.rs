@@ -227,8 +227,8 @@ fn autoscalers(desk: &Desk<'_>, look: &mut Look) {
     if let Err(why) = &desk.given.autoscalers
         && waits_for_news(desk)
     {
-        let what = "which HorizontalPodAutoscalers there are";
-        look.say(Signal::Stale, Why::unreadable(what, why));
+        let message = format!("the HorizontalPodAutoscalers cannot be listed: {why}");
+        look.say(Signal::Stale, Why::new("NotReadable", message));
     }
 }
 

@@ -255,7 +255,7 @@ fn waits_for_pods(index: usize, goal: u32, available: Option<u32>) -> String {
         Some(available) => {
             format!("batch {index} waits for pods: {available} of {goal} are available")
         }
-        None => format!("batch {index} waits until its pods are counted"),
+        None => format!("the pods of batch {index} are not listed yet"),
     }
 }
 
@@ -303,7 +303,7 @@ fn judged(
         }
         Verdict::Unmeasured => {
             look.wait(format!(
-                "the metric {name} is measured since the pods are there"
+                "waits for the first measurement of the metric {name} after the pods became available"
             ));
         }
         Verdict::Outside => {

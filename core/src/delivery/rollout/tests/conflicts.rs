@@ -454,7 +454,7 @@ fn why_something_is_not_known_is_told() {
     }
     given.workloads = play.given().unwrap().workloads;
     given.autoscalers = Err("may not list them".to_owned());
-    let told = "which HorizontalPodAutoscalers there are cannot be read: may not list them";
+    let told = "the HorizontalPodAutoscalers cannot be listed: may not list them";
     assert_eq!(held_by(&ungated(&given)), Some(("NotReadable", told)));
 }
 
