@@ -12,6 +12,7 @@ use super::desk::Desk;
 use super::given::Given;
 use super::look::Gates;
 use super::plan::Plan;
+use super::state::State;
 use super::step::Step;
 use super::{KIND, app, check};
 use crate::gate::set::Gathered;
@@ -78,8 +79,10 @@ pub fn consider(given: &Given) -> Considered {
     let before = given.object.status.clone().unwrap_or_default();
     let chain = Chain::new(&desk, &before, Gates::Assumed);
     let question = chain.asks.and_then(|batch| question(&desk, batch));
-    // At the start it is an intent that was accepted long ago.
-    let goes_out = chain.draft.intends || (chain.look.makes_pods && chain.step == Step::Wait);
+    // What lets a run begin lets no pod out: its first batch is asked about again. At the start it is an intent that was
+    // accepted long ago.
+    let lets_out = chain.draft.intends && chain.state == State::BatchInRolling;
+    let goes_out = lets_out || (chain.look.makes_pods && chain.step == Step::Wait);
     Considered {
         takes_effect: question.is_some() && goes_out,
         question,
