@@ -49,9 +49,7 @@ impl<'g> Desk<'g> {
     }
 
     pub(super) fn has_finalizer(&self) -> bool {
-        let all = self.object().metadata.finalizers.iter().flatten();
-        let mut all = all;
-        all.any(|it| it == sluice_crds::rollout::marks::FINALIZER)
+        self.given.has_finalizer()
     }
 
     /// How many batches there are.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use sluice_crds::Rollout;
 use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::gatekeeper::Range;
-use sluice_crds::rollout::{Mode, WorkloadReference};
+use sluice_crds::rollout::{Mode, WorkloadReference, marks};
 
 use super::app;
 use super::hook::Answer;
@@ -253,6 +253,12 @@ impl Given {
     /// What is known of a Kustomization or HelmRelease.
     pub(super) fn applier(&self, applier: &Applier) -> &Sight {
         self.appliers.get(applier).unwrap_or(&NOT_YET)
+    }
+
+    /// Whether the Rollout has our finalizer.
+    pub(super) fn has_finalizer(&self) -> bool {
+        let mut all = self.object.metadata.finalizers.iter().flatten();
+        all.any(|it| it == marks::FINALIZER)
     }
 }
 

@@ -55,9 +55,9 @@ pub(super) fn report(given: &Given, refusals: &Refusals) -> Report {
     wanted.push(Wanted::new(BLOCKED, false, "NothingBlocked", free));
     status.conditions = settle(wanted, &before, object.metadata.generation, given.now.at);
     let changed = status != before;
-    let is_gone = object.metadata.deletion_timestamp.is_some();
+    let is_kept = object.metadata.deletion_timestamp.is_some() && given.has_finalizer();
     let report = act::Report {
-        acts: match is_gone && !changed {
+        acts: match is_kept && !changed {
             true => vec![Act::Finalize(false)],
             false => Vec::new(),
         },

@@ -27,6 +27,7 @@ pub(crate) mod cluster;
 mod conflicts;
 mod ends;
 mod in_place;
+mod limits;
 mod lost;
 mod pairs;
 mod shown;
