@@ -10,6 +10,7 @@ use sluice_crds::rollout::{Mode, OnFailure, Run, WorkloadRecord};
 
 use super::claim::{Claim, Ended};
 use super::course::{is_reached, present};
+use super::desk::Desk;
 use super::given::{Given, Name};
 use super::plan::Plan;
 use super::workload::{Kind, Workload};
@@ -17,11 +18,16 @@ use super::{batch, identity};
 
 mod fields;
 mod flux;
+mod ignores;
 mod selector;
 pub use fields::MANAGER;
 pub(super) use fields::managed;
 pub use flux::appliers;
-pub(super) use flux::{SSA, applied_at, corrects_drift, is_left_alone, unknown_applier};
+pub(super) use flux::{
+    AppliedAgain, SSA, applied_at, corrects_drift, is_left_alone, unknown_applier,
+};
+#[cfg(test)]
+pub(super) use ignores::COMPILED;
 
 /// Something that stands in the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +54,8 @@ impl Conflict {
 pub(super) type Member<'a> = (Name, Workload<'a>);
 
 /// What stands in the way of a run that would begin, with the target first.
-pub(super) fn at_start(given: &Given, plan: &Plan, members: &[Member<'_>]) -> Option<Conflict> {
+pub(super) fn at_start(desk: &Desk<'_>, members: &[Member<'_>]) -> Option<Conflict> {
+    let Desk { given, plan, again } = *desk;
     let each = || members.iter();
     each()
         .find_map(|member| claimed(given, member))
@@ -60,9 +67,9 @@ pub(super) fn at_start(given: &Given, plan: &Plan, members: &[Member<'_>]) -> Op
             members
                 .iter()
                 .enumerate()
-                .find_map(|(place, member)| flux::applies_again(given, member, place == 0))
+                .find_map(|(place, (name, _))| flux::applies_again(again, name, place == 0))
         })
-        .or_else(|| reverted_in_git(given, plan, members.first()?))
+        .or_else(|| reverted_in_git(again, plan, members.first()?))
 }
 
 /// The same where nothing is left to roll out: no matter who else has the workloads.
@@ -101,12 +108,8 @@ pub(super) type Latched<'a> = (&'a WorkloadRecord, Member<'a>);
 const OR_AGAIN: &str = "bring that back, or begin another run by sluice.dev/retry";
 
 /// What stands in the way of a run whose batches go out.
-pub(super) fn midway(
-    given: &Given,
-    plan: &Plan,
-    run: &Run,
-    members: &[Latched<'_>],
-) -> Option<Conflict> {
+pub(super) fn midway(desk: &Desk<'_>, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+    let Desk { given, plan, again } = *desk;
     let each = || members.iter().map(|(_, member)| member);
     each()
         .find_map(|member| claimed(given, member))
@@ -115,8 +118,8 @@ pub(super) fn midway(
         .or_else(|| resized(run, members))
         .or_else(|| overwritten(given, run, members, OR_AGAIN))
         .or_else(|| each().find_map(on_delete))
-        .or_else(|| applied_again(given, run, members))
-        .or_else(|| reverted_in_git(given, plan, each().next()?))
+        .or_else(|| applied_again(again, run, members))
+        .or_else(|| reverted_in_git(again, plan, each().next()?))
 }
 
 /// How a run ends that does not succeed.
@@ -131,11 +134,12 @@ pub(super) struct Undoing<'a> {
 /// What stands in the way of a run that ends without success. `members`: the workloads to which something is written
 /// now.
 pub(super) fn undoing(
-    given: &Given,
+    desk: &Desk<'_>,
     run: &Run,
     members: &[Latched<'_>],
     undoing: Undoing<'_>,
 ) -> Option<Conflict> {
+    let Desk { given, again, .. } = *desk;
     let each = || members.iter().map(|(_, member)| member);
     let written = || overwritten(given, run, members, "bring that back");
     each()
@@ -147,8 +151,8 @@ pub(super) fn undoing(
         .or_else(|| members.iter().find_map(|it| source_changed(run, it)))
         .or_else(|| written().filter(|_| !undoing.gives_way))
         .or_else(|| each().find_map(on_delete))
-        .or_else(|| applied_again(given, run, members))
-        .or_else(|| template_in_git(given, each().next()?).filter(|_| undoing.restores.is_some()))
+        .or_else(|| applied_again(again, run, members))
+        .or_else(|| template_in_git(again, each().next()?).filter(|_| undoing.restores.is_some()))
 }
 
 /// What stands in the way of the end of a run that has succeeded: nothing but another one that has begun.
@@ -242,20 +246,20 @@ fn on_delete((name, workload): &Member<'_>) -> Option<Conflict> {
 }
 
 /// A revert would bring the old template back, and Flux would undo that.
-fn reverted_in_git(given: &Given, plan: &Plan, member: &Member<'_>) -> Option<Conflict> {
+fn reverted_in_git(again: &AppliedAgain, plan: &Plan, member: &Member<'_>) -> Option<Conflict> {
     let reverts = plan.revert_on_delete || plan.on_failure == OnFailure::Revert;
-    template_in_git(given, member).filter(|_| reverts)
+    template_in_git(again, member).filter(|_| reverts)
 }
 
 /// Flux applies the template of an object that has both versions.
-fn template_in_git(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
+fn template_in_git(again: &AppliedAgain, (name, workload): &Member<'_>) -> Option<Conflict> {
     if name.kind == Kind::Deployment || !workload.is_updating() {
         return None;
     }
-    let by = flux::applies(given, (name, workload), "/spec/template")?;
+    let by = again.by(name, flux::TEMPLATE)?;
     Some(Conflict::new(
         "RevertInGit",
-        by.clone(),
+        by.to_string(),
         format!(
             "{by} applies the template of {name}, and would undo a revert; remove revertOnDelete and onFailure: Revert, and revert in Git instead"
         ),
@@ -318,10 +322,10 @@ fn resized(run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
 }
 
 /// Flux writes a size again.
-fn applied_again(given: &Given, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
-    members.iter().find_map(|(record, member)| {
+fn applied_again(again: &AppliedAgain, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+    members.iter().find_map(|(record, (name, _))| {
         let is_target = run.workloads.first() == Some(*record);
-        flux::applies_again(given, member, is_target)
+        flux::applies_again(again, name, is_target)
     })
 }
 

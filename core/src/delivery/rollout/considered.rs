@@ -8,6 +8,7 @@
 use sluice_crds::{Decision, GateSet, Rollout, Subject};
 
 use super::chain::Chain;
+use super::conflict::AppliedAgain;
 use super::desk::Desk;
 use super::given::Given;
 use super::look::Gates;
@@ -27,6 +28,8 @@ const ADVANCES: &str = "advance";
 #[derive(Clone, Debug)]
 pub struct Considered {
     pub(super) checked: Result<Plan, Refusals>,
+    /// What Flux writes again.
+    pub(super) again: AppliedAgain,
     /// What the gates are asked. None: they are not.
     pub question: Option<Question>,
     /// Whether something goes out by the answer in this look, if it is a yes.
@@ -71,11 +74,17 @@ pub fn consider(given: &Given) -> Considered {
     let Ok(plan) = &checked else {
         return Considered {
             checked,
+            again: AppliedAgain::default(),
             question: None,
             takes_effect: false,
         };
     };
-    let desk = Desk { given, plan };
+    let again = AppliedAgain::of(given);
+    let desk = Desk {
+        given,
+        plan,
+        again: &again,
+    };
     let before = given.object.status.clone().unwrap_or_default();
     let chain = Chain::new(&desk, &before, Gates::Assumed);
     let question = chain.asks.and_then(|batch| question(&desk, batch));
@@ -87,6 +96,7 @@ pub fn consider(given: &Given) -> Considered {
         takes_effect: question.is_some() && goes_out,
         question,
         checked,
+        again,
     }
 }
 

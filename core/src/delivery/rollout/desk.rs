@@ -6,7 +6,7 @@ use sluice_crds::{Rollout, RolloutStatus};
 
 use super::app::{self, NotFound};
 use super::claim::{Claim, Ended};
-use super::conflict::{Member, is_it};
+use super::conflict::{AppliedAgain, Member, is_it};
 use super::course::{count, present};
 use super::given::{Given, Name, Pod, Sight, references};
 use super::identity;
@@ -21,6 +21,7 @@ use crate::time::span::later;
 pub(super) struct Desk<'g> {
     pub(super) given: &'g Given,
     pub(super) plan: &'g Plan,
+    pub(super) again: &'g AppliedAgain,
 }
 
 /// A workload of a run. None: it is gone, or another object has its name.

@@ -67,7 +67,8 @@ pub fn report(given: &Given, considered: &Considered, answer: &Answer) -> Report
         Ok(plan) => plan,
         Err(refusals) => return refused::report(given, refusals),
     };
-    let desk = Desk { given, plan };
+    let again = &considered.again;
+    let desk = Desk { given, plan, again };
     let before = given.object.status.clone().unwrap_or_default();
     let gates = match (answer, &considered.question) {
         (Answer::NoGates, _) => Gates::None,

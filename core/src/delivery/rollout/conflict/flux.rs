@@ -4,13 +4,16 @@
 //! the Kustomization or HelmRelease says that the field is left alone. That Flux owns a field is not enough: it
 //! stays an owner of those that it ignores.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use jiff::Timestamp;
-use regex::RegexBuilder;
 use serde_json::Value;
 use sluice_crds::gated_source::ConsumerKind;
 
+use super::ignores::Rules;
 use super::{Conflict, Member, fields};
-use crate::delivery::rollout::given::{Applier, Given, Name, Sight};
+use crate::delivery::rollout::app;
+use crate::delivery::rollout::given::{Applier, Given, Name, Sight, references};
 use crate::delivery::rollout::workload::{Kind, Workload};
 use crate::flux::users::labelled;
 
@@ -19,28 +22,87 @@ pub(in crate::delivery::rollout) const SSA: &str = "kustomize.toolkit.fluxcd.io/
 /// With these values of it, kustomize-controller does not change the object.
 const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
 
-/// Anyone who may write a Kustomization writes its rules: how many of them are read, how long a pattern may be, in
-/// bytes, and how large when it is compiled. What is beyond ignores nothing.
-const MOST_RULES: usize = 100;
-const LONGEST: usize = 256;
-const LARGEST: usize = 64 << 10;
+/// Fields that a run may write, beside those of each kind.
+const REPLICAS: &str = "/spec/replicas";
+pub(super) const TEMPLATE: &str = "/spec/template";
+
+/// The fields of the workloads of a look that Flux writes again, and what of it does. It is found out once a look:
+/// patterns have to be compiled.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in crate::delivery::rollout) struct AppliedAgain(BTreeMap<(Name, &'static str), Applier>);
+
+impl AppliedAgain {
+    /// Of those that the run has, and those that the spec names.
+    pub(in crate::delivery::rollout) fn of(given: &Given) -> Self {
+        let mut found = BTreeMap::new();
+        let mut known = BTreeMap::new();
+        for name in members(given) {
+            let Some(object) = given.sight(&name).object() else {
+                continue;
+            };
+            let kind = name.kind;
+            for applier in appliers(&Workload { kind, object }) {
+                let Some(of) = given.applier(&applier).object() else {
+                    continue;
+                };
+                let fields = written_by(object, kind, &applier, of);
+                if fields.is_empty() {
+                    continue;
+                }
+                let read = || Rules::read(of, applier.kind);
+                let rules = known.entry(applier.clone()).or_insert_with(read);
+                for field in fields.iter().filter(|it| !rules.ignore(&name, it)) {
+                    let place = (name.clone(), *field);
+                    found.entry(place).or_insert_with(|| applier.clone());
+                }
+            }
+        }
+        Self(found)
+    }
+
+    /// What of Flux writes the field again.
+    pub(super) fn by(&self, name: &Name, field: &'static str) -> Option<&Applier> {
+        self.0.get(&(name.clone(), field))
+    }
+}
+
+/// The workloads that may be of a run in this look.
+fn members(given: &Given) -> BTreeSet<Name> {
+    let run = given.object.status.as_ref().and_then(|it| it.run.as_ref());
+    let of_run = run.into_iter().flat_map(|run| &run.workloads);
+    let of_run = of_run.filter_map(|it| Name::of(&it.r#ref));
+    let named = references(&given.object);
+    let named = named.filter_map(|(field, it)| app::workload(given, &field, it).ok());
+    of_run.chain(named).collect()
+}
+
+/// The fields that it has applied, and does not leave alone as a whole.
+fn written_by(workload: &Value, kind: Kind, applier: &Applier, of: &Value) -> Vec<&'static str> {
+    if leaves_alone(workload, applier.kind, of) {
+        return Vec::new();
+    }
+    let all = kind.fields().iter().chain([&REPLICAS, &TEMPLATE]).copied();
+    let manager = manager(applier.kind);
+    all.filter(|field| fields::applies(workload, field, manager))
+        .collect()
+}
 
 /// The fields that Flux writes again. Of a source, only its replicas are written.
 pub(super) fn applies_again(
-    given: &Given,
-    (name, workload): &Member<'_>,
+    again: &AppliedAgain,
+    name: &Name,
     is_target: bool,
 ) -> Option<Conflict> {
-    let applied: Vec<_> = written(name, is_target)
-        .iter()
-        .filter(|field| applies(given, (name, workload), field).is_some())
-        .copied()
+    let written = written(name, is_target).iter();
+    let all: Vec<_> = written
+        .filter_map(|field| Some((*field, again.by(name, field)?)))
         .collect();
-    let by = applies(given, (name, workload), applied.first()?)?;
-    let (paths, before) = (applied.join(", "), place(&by));
+    let (_, by) = all.first()?;
+    let paths: Vec<_> = all.iter().map(|(field, _)| *field).collect();
+    let (paths, before) = (paths.join(", "), place(by.kind));
     Some(Conflict::new(
         "AppliedAgain",
-        by.clone(),
+        by.to_string(),
         format!(
             "{by} writes {paths} of {name} again; write into {before}:\n  ignore:\n    - paths: [{paths}]\n      target: {{kind: {}, name: {}}}",
             name.kind.as_str(),
@@ -53,7 +115,7 @@ pub(super) fn applies_again(
 fn written(name: &Name, is_target: bool) -> &'static [&'static str] {
     match is_target {
         true => name.kind.fields(),
-        false => &["/spec/replicas"],
+        false => &[REPLICAS],
     }
 }
 
@@ -66,7 +128,7 @@ pub(in crate::delivery::rollout) fn unknown_applier<'g>(
 ) -> Option<(Applier, &'g str)> {
     let template: &[_] = match name.kind {
         Kind::Deployment => &[],
-        Kind::StatefulSet | Kind::CloneSet => &["/spec/template"],
+        Kind::StatefulSet | Kind::CloneSet => &[TEMPLATE],
     };
     let fields = || written(name, is_target).iter().chain(template);
     let mut all = appliers(workload).into_iter();
@@ -90,28 +152,11 @@ pub(in crate::delivery::rollout) fn applied_at(
     fields::applied_at(workload, manager(kind))
 }
 
-fn place(by: &str) -> &'static str {
-    match by.starts_with(ConsumerKind::HelmRelease.as_str()) {
-        true => "its spec.driftDetection",
-        false => "its spec",
+fn place(of: ConsumerKind) -> &'static str {
+    match of {
+        ConsumerKind::HelmRelease => "its spec.driftDetection",
+        ConsumerKind::Kustomization => "its spec",
     }
-}
-
-/// What of Flux writes the field again.
-pub(super) fn applies(
-    given: &Given,
-    (name, workload): (&Name, &Workload<'_>),
-    field: &str,
-) -> Option<String> {
-    let mut all = appliers(workload).into_iter();
-    let found = all.find(|applier| {
-        given.applier(applier).object().is_some_and(|object| {
-            fields::applies(workload.object, field, manager(applier.kind))
-                && !leaves_alone(workload.object, applier.kind, object)
-                && !ignores(object, applier.kind, name, field)
-        })
-    });
-    found.map(|applier| applier.to_string())
 }
 
 /// The Kustomizations and HelmReleases that have applied a workload, as its labels say.
@@ -153,46 +198,4 @@ fn leaves_alone(workload: &Value, kind: ConsumerKind, applier: &Value) -> bool {
 /// Whether a HelmRelease writes again what is not as it was.
 pub(in crate::delivery::rollout) fn corrects_drift(release: &Value) -> bool {
     release.pointer("/spec/driftDetection/mode") == Some(&"enabled".into())
-}
-
-/// Whether a rule of the applier leaves the field of this workload alone.
-fn ignores(object: &Value, kind: ConsumerKind, name: &Name, field: &str) -> bool {
-    let rules = match kind {
-        ConsumerKind::Kustomization => "/spec/ignore",
-        ConsumerKind::HelmRelease => "/spec/driftDetection/ignore",
-    };
-    let rules = object.pointer(rules).and_then(Value::as_array);
-    let rules = rules.into_iter().flatten();
-    rules.into_iter().take(MOST_RULES).any(|rule| {
-        let paths = rule["paths"].as_array().into_iter().flatten();
-        let mut paths = paths.filter_map(Value::as_str);
-        paths.any(|path| covers(path, field)) && is_about(&rule["target"], name)
-    })
-}
-
-fn covers(path: &str, field: &str) -> bool {
-    let rest = field.strip_prefix(path.trim_end_matches('/'));
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
-/// Whether a rule is about the workload. A rule that selects by labels is not counted: what it selects may
-/// change with each commit.
-fn is_about(target: &Value, name: &Name) -> bool {
-    let matches = |field: &str, text: &str| {
-        let pattern = target
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        let whole = || {
-            let whole = RegexBuilder::new(&format!("^(?:{pattern})$"));
-            whole.clone().size_limit(LARGEST).build()
-        };
-        let is_short = pattern.len() <= LONGEST;
-        pattern.is_empty() || (is_short && whole().is_ok_and(|whole| whole.is_match(text)))
-    };
-    let selects = |field: &str| target.get(field).is_some_and(|it| it != "");
-    matches("kind", name.kind.as_str())
-        && matches("name", &name.name)
-        && !selects("labelSelector")
-        && !selects("annotationSelector")
 }

@@ -80,7 +80,7 @@ fn contested(
         .iter()
         .filter_map(|(record, member)| Some((*record, member.clone()?)))
         .collect();
-    if let Some(conflict) = conflict::midway(desk.given, desk.plan, run, &here) {
+    if let Some(conflict) = conflict::midway(desk, run, &here) {
         look.say(Signal::Contested, conflict.into());
     }
     let decided = status.batches.iter().enumerate();

@@ -87,7 +87,7 @@ fn contested(
     let restores = ending.restores.as_deref();
     let gives_way = state == State::Abandoned;
     conflict::undoing(
-        desk.given,
+        desk,
         run,
         &written,
         Undoing {

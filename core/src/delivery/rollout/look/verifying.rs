@@ -60,7 +60,7 @@ fn begins(
 ) {
     look.facts.nothing_to_roll = beginning.first.is_none();
     let conflict = match beginning.first {
-        Some(_) => conflict::at_start(desk.given, desk.plan, members).or_else(|| {
+        Some(_) => conflict::at_start(desk, members).or_else(|| {
             let target = members.first()?;
             let rolls = matches!(beginning.course, Course::Update(_));
             rolls.then(|| conflict::not_armed(desk.given, target))?
