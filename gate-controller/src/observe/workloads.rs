@@ -104,15 +104,23 @@ impl Workloads {
         }
     }
 
-    /// The autoscalers of a namespace. Where the API server does not have the kind there are none.
+    /// The autoscalers of a namespace that scale one of these workloads. Where the API server does not have the kind
+    /// there are none.
     ///
     /// # Errors
     /// Nothing is known of them.
-    pub fn autoscalers(&self, namespace: &str) -> Result<Vec<Autoscaler>, Unknown> {
+    pub fn scaling(
+        &self,
+        namespace: &str,
+        is_ours: impl Fn(&Name) -> bool,
+    ) -> Result<Vec<Autoscaler>, Unknown> {
         match self.watched.fleet().list(&autoscalers(namespace)) {
             Ok(all) => {
                 let all = all.iter().map(|(_, object)| object.read());
-                Ok(all.filter_map(|it| Autoscaler::read(&it)).collect())
+                let all = all.filter_map(|it| Autoscaler::read(&it));
+                Ok(all
+                    .filter(|it| it.scales().is_some_and(|it| is_ours(&it)))
+                    .collect())
             }
             Err(Unknown::NoKind(_)) => Ok(Vec::new()),
             Err(why) => Err(why),
@@ -340,6 +348,9 @@ mod tests {
         assert_eq!(sharing, BTreeSet::from([key("scaled")]));
     }
 
+        let scaling = |workload: &str| workloads.scaling("shop", |it| it.name == workload).unwrap();
+        assert_eq!(scaling("web-v1").len(), 1);
+        assert!(scaling("web-v2").is_empty());
     #[tokio::test]
     async fn an_object_that_is_older_than_what_was_written_is_behind() {
         let refuse = service_fn(async |_: http::Request<Body>| {

@@ -224,7 +224,7 @@ fn ended(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
 
 fn autoscaler(given: &Given, (name, _): &Member<'_>) -> Option<Conflict> {
     let mut all = given.autoscalers.iter().flatten();
-    let found = all.find(|it| it.scales().as_ref() == Some(name))?;
+    let found = all.find(|it| it.is_of(name))?;
     Some(Conflict::new(
         "Autoscaler",
         format!("HorizontalPodAutoscaler {}", found.name),

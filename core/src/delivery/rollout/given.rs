@@ -167,6 +167,11 @@ impl Autoscaler {
         })
     }
 
+    /// Whether it scales this workload.
+    pub fn is_of(&self, name: &Name) -> bool {
+        (self.kind.as_str(), &self.target) == (name.kind.as_str(), &name.name)
+    }
+
     /// The workload that it scales. None: that is of a kind that no Rollout writes.
     pub fn scales(&self) -> Option<Name> {
         Name::of(&WorkloadReference {
@@ -232,9 +237,9 @@ pub struct Given {
     pub arrived: Vec<Arrived>,
     /// What was measured, by the name of the Gatekeeper. One that is missing has no value.
     pub measures: BTreeMap<String, Measure>,
-    /// The other Rollouts of the namespace: their names by their UIDs.
+    /// The other Rollouts that have claimed one of the workloads: their names by their UIDs.
     pub others: BTreeMap<String, String>,
-    /// The autoscalers of the namespace, or why they are not known.
+    /// The autoscalers of the workloads, or why they are not known. There may be others of the namespace among them.
     pub autoscalers: Result<Vec<Autoscaler>, String>,
     /// The Kustomizations and HelmReleases that the spec and the labels of the workloads name.
     pub appliers: Appliers,

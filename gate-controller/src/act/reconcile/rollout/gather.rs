@@ -12,6 +12,7 @@ use kube::api::{GetParams, ListParams};
 use kube::core::{ObjectList, Request, Selector};
 use serde_json::Value;
 use sluice_clusters::{Unknown, Wanted};
+use sluice_core::delivery::rollout::claim::Claim;
 use sluice_core::delivery::rollout::given::{
     Applier, Appliers, Autoscaler, Measure, Name, Pod, Sight, Templates,
 };
@@ -31,7 +32,7 @@ use crate::act::reconcile::Context;
 use crate::cluster::failure;
 use crate::cluster::key::{KeyRef, ObjectKey, Work};
 use crate::cluster::kind::Kind;
-use crate::observe::cache::Seen as Cached;
+use crate::observe::cache::{Cache, Seen as Cached};
 use crate::observe::named::{Names, Place};
 use crate::observe::workloads::{Seen, autoscalers, place, wanted as of_kind};
 
@@ -46,7 +47,7 @@ pub(super) struct InMemory {
     workloads: BTreeMap<Name, Sight>,
     /// The Kustomizations and HelmReleases that it names, and that the labels of the workloads name.
     appliers: Appliers,
-    /// The autoscalers of its namespace.
+    /// The autoscalers that scale one of the workloads.
     autoscalers: Result<Vec<Autoscaler>, Unknown>,
 }
 
@@ -82,10 +83,12 @@ impl InMemory {
             };
             known.entry(applier).or_insert(sight);
         }
+        let is_ours = |name: &Name| workloads.contains_key(name);
+        let autoscalers = context.workloads.scaling(&key.namespace, is_ours);
         Self {
             workloads,
             appliers: known,
-            autoscalers: context.workloads.autoscalers(&key.namespace),
+            autoscalers,
         }
     }
 
@@ -104,14 +107,9 @@ impl InMemory {
         }
     }
 
-    /// The autoscalers that scale one of the workloads: when they scale it no longer, that concerns the Rollout.
+    /// The autoscalers of the workloads: when they scale them no longer, that concerns the Rollout.
     fn scaling(&self, key: &ObjectKey) -> impl Iterator<Item = Place> {
-        let all = self.autoscalers.iter().flatten();
-        let scaling = all.filter(|it| {
-            let scaled = it.scales();
-            scaled.is_some_and(|name| self.workloads.contains_key(&name))
-        });
-        scaling.map(|it| Place {
+        self.autoscalers.iter().flatten().map(|it| Place {
             wanted: autoscalers(&key.namespace),
             name: it.name.clone(),
         })
@@ -186,7 +184,7 @@ pub(super) async fn gather(
     Ok(Given {
         arrived: context.calls.arrived(&own, now.at),
         measures: measures(context, key, object, now.at),
-        others: others(context, key),
+        others: others(&context.world.rollouts, key, &workloads),
         autoscalers: autoscalers.map_err(|why| why.to_string()),
         object: Arc::clone(object),
         workloads,
@@ -216,15 +214,21 @@ fn sight(seen: Seen) -> Sight {
     }
 }
 
-/// The other Rollouts of the namespace.
-fn others(context: &Context, key: &ObjectKey) -> BTreeMap<String, String> {
-    let all = context
-        .world
-        .rollouts
-        .select(|other, _| other.namespace == key.namespace && other != key);
-    all.into_iter()
-        .filter_map(|(other, it)| Some((it.uid()?, other.name.to_string())))
-        .collect()
+/// The other Rollouts that have claimed one of these workloads. A claim has the name of its Rollout, by which that is
+/// found: a namespace may have very many.
+fn others(
+    rollouts: &Cache<Rollout>,
+    key: &ObjectKey,
+    workloads: &BTreeMap<Name, Sight>,
+) -> BTreeMap<String, String> {
+    let claims = workloads.values().filter_map(|it| Claim::of(it.object()?));
+    let others = claims.filter_map(|claim| {
+        let other = key.naming(None, &claim.name);
+        let seen = rollouts.get(other.borrowed()).filter(|_| other != *key)?;
+        let is_its = seen.object()?.metadata.uid.as_ref() == Some(&claim.uid);
+        is_its.then_some((claim.uid, claim.name))
+    });
+    others.collect()
 }
 
 /// What the gatekeepers of its metrics have measured.
@@ -363,6 +367,7 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use sluice_crds::rollout::marks;
 
     use super::*;
 
@@ -372,6 +377,62 @@ mod tests {
         for other in ["../secrets/a", "a/b", "a?b", "..", "A", "a b", "a%2fb"] {
             assert!(!is_name(other), "{other}");
         }
+    }
+
+    /// Only claims are followed, whatever else there is in the namespace.
+    #[test]
+    fn others_are_those_that_have_claimed_a_workload() {
+        let key = |namespace: &str, name: &str| ObjectKey {
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        let rollouts = Cache::default();
+        for (namespace, name) in [
+            ("shop", "own"),
+            ("shop", "first"),
+            ("shop", "idle"),
+            ("else", "far"),
+        ] {
+            let object: Rollout = serde_json::from_value(json!({
+                "metadata": {"namespace": namespace, "name": name, "uid": format!("u-{name}")},
+                "spec": {"targetRef": {"kind": "Deployment", "name": "web"}, "rolloutPlan": {}},
+            }))
+            .unwrap();
+            rollouts.hold(
+                &key(namespace, name),
+                Some(Cached::Object(Arc::new(object))),
+            );
+        }
+        let claimed = |name: &str, uid: &str| {
+            let claim = json!({
+                "name": name, "uid": uid, "run": 1, "identity": "i", "of": 1, "was": 1, "start": 1, "wrote": {},
+            });
+            let object = json!({"metadata": {"annotations": {marks::CLAIM: claim.to_string()}}});
+            let kind = sluice_core::delivery::rollout::workload::Kind::Deployment;
+            let called = Name {
+                kind,
+                name: format!("{name} {uid}"),
+            };
+            (
+                called,
+                Sight::Here {
+                    object: Arc::new(object),
+                    is_behind: false,
+                },
+            )
+        };
+        let workloads = BTreeMap::from([
+            claimed("own", "u-own"),
+            claimed("first", "u-first"),
+            claimed("idle", "u-before"),
+            claimed("far", "u-far"),
+            claimed("gone", "u-gone"),
+        ]);
+        let found = others(&rollouts, &key("shop", "own"), &workloads);
+        assert_eq!(
+            found,
+            BTreeMap::from([("u-first".to_owned(), "first".to_owned())])
+        );
     }
 
     #[test]
