@@ -24,6 +24,8 @@ pub use status::{
 
 /// The most batches of a plan.
 pub const MOST_BATCHES: usize = 30;
+/// The most sources of a Rollout.
+const MOST_SOURCES: usize = 4;
 
 /// Annotations and the finalizer that belong to rollouts.
 pub mod marks {

@@ -5,7 +5,7 @@
 //! go through a list of numbers instead. They compare elements with one that a loop has brought, because
 //! of others the API server does not know the size, and estimates that the rule costs too much.
 
-use super::MOST_BATCHES;
+use super::{MOST_BATCHES, MOST_SOURCES};
 
 /// A field of the spec stays as it is, or it is another run.
 pub(super) fn never_changes(field: &str) -> String {
@@ -35,7 +35,7 @@ pub(super) fn passed_batches_stay() -> String {
     format!(
         "!({}) || {}.all(i, (({}) && i > {}) || (i < {now} ? i < {before} && {is_same} : i >= {before}))",
         is_same_run(),
-        places(),
+        places(MOST_BATCHES),
         old.is_there,
         old.value,
     )
@@ -45,16 +45,31 @@ pub(super) fn passed_batches_stay() -> String {
 pub(super) fn sizes_but_the_last() -> String {
     format!(
         "!has(self.rolloutBatches) || {}.all(i, i >= size(self.rolloutBatches) - 1 || has(self.rolloutBatches[i].replicas))",
-        places()
+        places(MOST_BATCHES)
     )
 }
 
-/// Whether it is the run that it was before the change.
+/// Whether it is the run that it was before the change. Of target and sources kind and name count, for that is what
+/// a run is known by: an `apiVersion` that is written, too, changes nothing.
 fn is_same_run() -> String {
-    let fields = ["sourceRef", "component", "revision"].map(is_unchanged);
+    let fields = ["component", "revision"].map(is_unchanged);
     format!(
-        "self.targetRef.kind == oldSelf.targetRef.kind && self.targetRef.name == oldSelf.targetRef.name && {}",
+        "self.targetRef.kind == oldSelf.targetRef.kind && self.targetRef.name == oldSelf.targetRef.name && {} && {}",
+        are_sources_unchanged(),
         fields.join(" && ")
+    )
+}
+
+fn are_sources_unchanged() -> String {
+    let size = |of: &str| format!("(has({of}.sourceRef) ? size({of}.sourceRef) : 0)");
+    let (now, before) = (size("self"), size("oldSelf"));
+    let is_at =
+        |of: &str| format!("s.kind == {of}.sourceRef[i].kind && s.name == {of}.sourceRef[i].name");
+    format!(
+        "{now} == {before} && {}.all(i, i >= {now} || self.sourceRef.exists(s, {} && {}))",
+        places(MOST_SOURCES),
+        is_at("self"),
+        is_at("oldSelf")
     )
 }
 
@@ -83,8 +98,8 @@ impl Partition {
     }
 }
 
-/// Every place that a batch may have.
-fn places() -> String {
-    let places: Vec<String> = (0..MOST_BATCHES).map(|place| place.to_string()).collect();
+/// Every place in a list of at most so many.
+fn places(most: usize) -> String {
+    let places: Vec<String> = (0..most).map(|place| place.to_string()).collect();
     format!("[{}]", places.join(", "))
 }

@@ -11,7 +11,14 @@ use super::rollout;
 
 /// The rules about changes that `before` and `after` break, by the field that each speaks of first.
 fn broken(before: &Value, after: &Value) -> Vec<String> {
-    let spec = |other: &Value| serde_json::to_value(rollout(other).spec).unwrap();
+    let spec = |other: &Value| {
+        let mut spec = serde_json::to_value(rollout(other).spec).unwrap();
+        // What a user writes, also where it says nothing.
+        if other["sourceRef"] == json!([]) {
+            spec["sourceRef"] = json!([]);
+        }
+        spec
+    };
     let (before, after) = (spec(before), spec(after));
     let mut broken = Vec::new();
     for (rule, message) in rules() {
@@ -66,6 +73,25 @@ fn plan(plan: &Value) -> Value {
 )]
 #[case::batches_in_place_of_a_number(
     plan(&json!({"rolloutBatches": null, "numBatches": 2})), json!({}), &["numBatches", "rolloutBatches"]
+)]
+// It is the same run, in other words.
+#[case::a_version_of_the_target(
+    plan(&json!({"lastBatchToRollout": 2})),
+    json!({"targetRef": {"apiVersion": "apps/v1"}, "rolloutPlan": {"lastBatchToRollout": 1}}),
+    &["lastBatchToRollout"]
+)]
+#[case::a_version_of_a_source(
+    plan(&json!({"lastBatchToRollout": 2})),
+    json!({
+        "sourceRef": [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web-v1"}],
+        "rolloutPlan": {"lastBatchToRollout": 1},
+    }),
+    &["lastBatchToRollout"]
+)]
+#[case::no_sources_in_words(
+    json!({"sourceRef": null, "rolloutPlan": {"lastBatchToRollout": 2}}),
+    json!({"sourceRef": [], "rolloutPlan": {"lastBatchToRollout": 1}}),
+    &["lastBatchToRollout"]
 )]
 // The last batch that may go out.
 #[case::raised(plan(&json!({"lastBatchToRollout": 1})), plan(&json!({"lastBatchToRollout": 2})), &[])]
