@@ -159,7 +159,10 @@ pub struct RolloutBatch {
         .field_path(".secretRef"),
     validation = Rule::new(with_days("duration(self.timeout) > duration('0s') && duration(self.timeout) <= duration('60s')"))
         .message("timeout: must be longer than zero and at most 60s")
-        .field_path(".timeout")
+        .field_path(".timeout"),
+    validation = Rule::new("!has(self.metadata) || self.metadata.all(key, size(key) <= 63)")
+        .message("metadata: a key is longer than 63 characters; write a shorter one")
+        .field_path(".metadata")
 )]
 pub struct RolloutWebhook {
     /// When it is called.
@@ -183,7 +186,7 @@ pub struct RolloutWebhook {
     #[schemars(length(max = 16), inner(range(min = 100, max = 599)))]
     pub expected_status: Vec<i32>,
 
-    /// What else is sent: at most 16 texts.
+    /// What else is sent: at most 16 texts of at most 256 characters, with keys of at most 63.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend(
         "maxProperties" = 16,

@@ -13,7 +13,7 @@ use crate::text::refusal::Refusal;
 
 /// The most hooks, and the most metrics, of a list.
 const MOST: usize = 8;
-/// The most characters of the name of a hook.
+/// The most characters of the name of a hook, and of the key of a text that it sends.
 const LONGEST_NAME: usize = 63;
 /// The longest that an answer may take.
 const LONGEST_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
@@ -107,16 +107,17 @@ fn hook(field: &str, hook: &RolloutWebhook, mistakes: &mut Vec<Refusal>) -> Opti
         mistakes,
     );
     let (most, longest) = MOST_TEXTS;
-    let is_long = |text: &String| text.chars().count() > longest;
+    let is_long = |text: &str, most: usize| text.chars().count() > most;
+    let mut texts = metadata.iter();
     if metadata.len() > most
-        || metadata
-            .iter()
-            .any(|(key, text)| is_long(key) || is_long(text))
+        || texts.any(|(key, text)| is_long(key, LONGEST_NAME) || is_long(text, longest))
     {
         mistakes.push(Refusal::new(
             format!("{field}.metadata"),
             "it is more than a hook sends",
-            format!("write at most {most} texts of at most {longest} characters"),
+            format!(
+                "write at most {most} texts of at most {longest} characters, with keys of at most {LONGEST_NAME}"
+            ),
         ));
     }
     Some(Hook {

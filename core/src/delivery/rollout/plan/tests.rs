@@ -233,6 +233,7 @@ fn deployment(name: &str) -> Value {
 #[case::a_long_time(hooks(&json!({"timeout": "61s"})), "rolloutPlan.rolloutWebhooks[0].timeout")]
 #[case::no_status(hooks(&json!({"expectedStatus": [200, 99]})), "rolloutPlan.rolloutWebhooks[0].expectedStatus[1]")]
 #[case::a_great_status(hooks(&json!({"expectedStatus": [600]})), "rolloutPlan.rolloutWebhooks[0].expectedStatus[0]")]
+#[case::a_long_key(hooks(&json!({"metadata": {"a".repeat(64): "b"}})), "rolloutPlan.rolloutWebhooks[0].metadata")]
 #[case::a_long_text(hooks(&json!({"metadata": {"a": "b".repeat(257)}})), "rolloutPlan.rolloutWebhooks[0].metadata")]
 // Its metrics.
 #[case::a_metric_twice(

@@ -56,6 +56,10 @@ pub(super) const ROLLOUT: &[Broken] = &[
         "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutBatches: [{}, {}]}}",
     ),
     (
+        "metadata: a key is longer",
+        "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutWebhooks: [{type: pre-batch-rollout, name: a, url: 'http://a', metadata: {a234567890123456789012345678901234567890123456789012345678901234: b}}]}}",
+    ),
+    (
         "rolloutWebhooks: a name is listed twice",
         "{targetRef: {kind: Deployment, name: a}, sourceRef: [{kind: Deployment, name: b}], rolloutPlan: {rolloutWebhooks: [{type: pre-batch-rollout, name: a, url: 'http://a'}, {type: pre-batch-rollout, name: a, url: 'http://a'}]}}",
     ),
