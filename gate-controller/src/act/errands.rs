@@ -24,7 +24,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::cluster::key::Work;
 use crate::lease::Leadership;
-pub(crate) use rooms::Turn;
+pub(crate) use rooms::{AT_ONCE, OF_A_NAMESPACE, OF_BOTH, Turn};
 use rooms::{OF_AN_ERRAND, Rooms};
 
 mod rooms;

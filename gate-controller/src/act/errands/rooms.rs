@@ -30,11 +30,17 @@ struct Numbers {
     at_once: usize,
 }
 
+/// Of the errands that have one part: how many of a namespace in one line, of a namespace, and of all have a place.
+/// A way out that gives each of them its turn at once has the same limits.
+pub(crate) const OF_BOTH: usize = 3;
+pub(crate) const OF_A_NAMESPACE: usize = 8;
+pub(crate) const AT_ONCE: usize = 128;
+
 const USUAL: Numbers = Numbers {
-    of_both: 3,
-    of_a_namespace: 8,
+    of_both: OF_BOTH,
+    of_a_namespace: OF_A_NAMESPACE,
     in_a_line: 4,
-    at_once: 128,
+    at_once: AT_ONCE,
 };
 const PARTS: Numbers = Numbers {
     of_a_namespace: 16,

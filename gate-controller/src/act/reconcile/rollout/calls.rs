@@ -23,7 +23,7 @@ use sluice_egress::{
 };
 use tokio::time::Instant;
 
-use crate::act::errands::{Errands, Standing, Term};
+use crate::act::errands::{AT_ONCE, Errands, OF_A_NAMESPACE, OF_BOTH, Standing, Term};
 use crate::act::reconcile::Context;
 use crate::act::waker::Waker;
 use crate::cluster::key::Work;
@@ -37,16 +37,16 @@ const KEY: &str = "idempotency-key";
 const LONGEST: Duration = Duration::from_secs(60);
 /// How long the Secret may take that is read before, and everything else around a call.
 const BESIDE: Duration = Duration::from_secs(15);
-/// How many calls of all namespaces are under way at once: so many errands have a place, and each of these has a
-/// turn at once.
-const AT_ONCE: usize = 128;
 
-/// The limits of the way that calls take. Their answers are not read.
+/// The limits of the way that calls take. Each call that has a place has its turn at once: its time does not run while
+/// it waits for others. Their answers are not read.
 pub(crate) fn limits() -> Limits {
     Limits {
         time: LONGEST,
         in_flight: AT_ONCE,
         slow: AT_ONCE,
+        per_namespace: OF_A_NAMESPACE,
+        per_host: OF_BOTH,
         ..Limits::default()
     }
 }

@@ -147,6 +147,15 @@ async fn each_try_has_the_time_of_its_hook() {
     }
 }
 
+/// The time of a call runs while it waits for its turn: so a call that has a place waits for none.
+#[test]
+fn a_call_that_has_a_place_has_its_turn_at_once() {
+    let limits = limits();
+    assert!(limits.per_host >= OF_BOTH);
+    assert!(limits.per_namespace >= OF_A_NAMESPACE);
+    assert!(limits.in_flight >= AT_ONCE && limits.slow >= AT_ONCE);
+}
+
 /// The hooks of other teams, which call the same host, delay nobody.
 #[tokio::test(start_paused = true)]
 async fn slow_hooks_of_one_namespace_delay_no_other() {
