@@ -19,8 +19,10 @@ use super::plan;
 use super::workload::{Kind, Workload};
 use crate::flux::observed::{condition, is_at_work, runs};
 use crate::flux::users::uses;
+use crate::text::names::NAME_LENGTH;
 use crate::text::refusal::Refusal;
 use crate::time::span::later;
+use crate::verdict::condition::cut;
 
 /// The label that says which part of an application a workload is.
 pub(super) const COMPONENT: &str = "app.kubernetes.io/component";
@@ -28,6 +30,8 @@ pub(super) const COMPONENT: &str = "app.kubernetes.io/component";
 const MOST: usize = 100;
 /// How many of another namespace are named.
 const MOST_NAMED: usize = 5;
+/// The longest list of workloads in a message, in bytes.
+const LONGEST_LIST: usize = 512;
 /// How many seconds the clocks of Flux and of the API server may differ.
 const SKEW: i64 = 5;
 /// How long after a change of its workload a HelmRelease that corrects drift may be seen as it was before.
@@ -61,11 +65,14 @@ pub(super) fn entries(app: &Value) -> impl Iterator<Item = (&Value, &str, Name)>
         // Namespace, name, group, kind. Names of workloads have no underscore.
         let mut parts = entry["id"].as_str()?.split('_');
         let [namespace, name, group, word] = [(); 4].map(|()| parts.next());
+        let (namespace, name) = (namespace?, name?);
         let found = (group?, word?);
         let mut kinds = Kind::ALL.into_iter();
         let kind = kinds.find(|kind| (kind.group(), kind.as_str()) == found)?;
-        let name = name?.to_owned();
-        Some((entry, namespace?, Name { kind, name }))
+        // Whoever may write the status may have made it up.
+        let may_be = |it: &str| it.len() <= NAME_LENGTH;
+        let name = name.to_owned();
+        (may_be(namespace) && may_be(&name)).then_some((entry, namespace, Name { kind, name }))
     })
 }
 
@@ -194,7 +201,8 @@ fn list(given: &Given, names: &[Name]) -> String {
         Some(component) => format!("{name} ({component})"),
         None => name.to_string(),
     });
-    words.collect::<Vec<_>>().join(", ")
+    // What to do stands behind it.
+    cut(words.collect::<Vec<_>>().join(", "), LONGEST_LIST)
 }
 
 /// What is wrong with the workloads to which the applications of a spec have led, as if the spec had named them.

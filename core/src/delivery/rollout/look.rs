@@ -17,6 +17,7 @@ use super::hold::Deadline;
 use super::signals::{Facts, Signal, Signals};
 use super::state::{Illegal, State};
 use crate::time::span::later;
+use crate::verdict::condition::cut;
 
 mod batches;
 mod ends;
@@ -37,6 +38,9 @@ pub(super) enum Gates<'d> {
     Told(usize, &'d Decision),
 }
 
+/// The longest message, in bytes. Names of other objects are in it, which anybody may have written.
+const LONGEST: usize = 1 << 10;
+
 /// Why something is held, waits, or is refused: who, in one word, and in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Why {
@@ -50,7 +54,7 @@ impl Why {
         Self {
             by: None,
             reason,
-            message: message.into(),
+            message: cut(message.into(), LONGEST),
         }
     }
 
@@ -64,8 +68,7 @@ impl From<Conflict> for Why {
     fn from(conflict: Conflict) -> Self {
         Self {
             by: Some(conflict.by),
-            reason: conflict.reason,
-            message: conflict.message,
+            ..Self::new(conflict.reason, conflict.message)
         }
     }
 }
@@ -126,7 +129,7 @@ impl Look {
         };
         Outcome {
             reason: reason.to_owned(),
-            message,
+            message: cut(message, LONGEST),
         }
     }
 }

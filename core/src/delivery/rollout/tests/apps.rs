@@ -517,3 +517,29 @@ fn a_release_that_corrects_drift_is_asked_about_a_while_after_its_workload_has_c
     play.run();
     assert_eq!(play.state(), "rolloutSucceed");
 }
+
+/// Whoever may write the status of a Kustomization writes its inventory.
+#[test]
+fn a_forged_inventory_makes_no_long_message() {
+    let mut play = apps(&json!({}));
+    let of = |name: String| format!("shop_{name}_apps_Deployment");
+    let mut ids: Vec<_> = (10..60).map(|it| of(it.to_string().repeat(100))).collect();
+    ids.push(of("x".repeat(100_000)));
+    ids.push(format!("{}_web_apps_Deployment", "x".repeat(100_000)));
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    put(&mut play, "web-v2", kustomization(SECOND, &ids));
+    play.run();
+    let held = play.status().held.unwrap();
+    assert_eq!(held.reason, "ApplicationUnfit");
+    assert!(held.message.len() <= 1024, "{}", held.message.len());
+    assert!(held.message.contains("write which one"), "{}", held.message);
+    // What cannot be the name of an object is none.
+    put(&mut play, "web-v2", kustomization(SECOND, &ids[50..]));
+    play.run();
+    assert_eq!(play.status().held, None);
+    let message = ready_message(&play);
+    assert!(
+        message.contains("has not applied a Deployment"),
+        "{message}"
+    );
+}
