@@ -29,11 +29,16 @@ pub struct Workloads {
 
 #[derive(Default)]
 struct Known {
-    /// The versions that we have written last, by the UIDs of the objects, for the Rollouts that have written
-    /// them.
-    written: HashMap<ObjectKey, HashMap<String, u64>>,
+    /// What we have written last, for the Rollouts that have written it and still name it.
+    written: HashMap<ObjectKey, HashMap<Place, Written>>,
     /// Since when what a Rollout names is not known, or not up to date.
     unsure: HashMap<ObjectKey, Timestamp>,
+}
+
+/// An object as we have written it.
+struct Written {
+    uid: String,
+    version: u64,
 }
 
 /// What is known of an object.
@@ -93,7 +98,7 @@ impl Workloads {
         match self.watched.see(place) {
             Sight::Seen(object) => {
                 let object = object.read();
-                let is_behind = self.is_behind(rollout, &object);
+                let is_behind = self.is_behind(rollout, place, &object);
                 Seen::Here {
                     object: Arc::new(object),
                     is_behind,
@@ -128,16 +133,19 @@ impl Workloads {
     }
 
     /// The API server has answered a write of ours for a Rollout with this object.
-    pub fn wrote(&self, rollout: &ObjectKey, object: &Value) {
+    pub fn wrote(&self, rollout: &ObjectKey, place: &Place, object: &Value) {
         let Some((uid, version)) = version(object) else {
             return;
         };
         let mut known = self.known();
         // Of one that was forgotten meanwhile nothing is remembered.
-        if self.watched.is_naming(rollout) {
-            let written = known.written.entry(rollout.clone()).or_default();
-            written.insert(uid.to_owned(), version);
-        }
+        let Some(named) = self.watched.objects_of(rollout) else {
+            return;
+        };
+        let written = known.written.entry(rollout.clone()).or_default();
+        let uid = uid.to_owned();
+        written.insert(place.clone(), Written { uid, version });
+        written.retain(|place, _| named.contains(place));
     }
 
     /// Notes whether what a Rollout names is not known or not up to date, and says since when that is so.
@@ -152,13 +160,13 @@ impl Workloads {
         }
     }
 
-    fn is_behind(&self, rollout: &ObjectKey, object: &Value) -> bool {
+    fn is_behind(&self, rollout: &ObjectKey, place: &Place, object: &Value) -> bool {
         let Some((uid, version)) = version(object) else {
             return false;
         };
         let known = self.known();
-        let written = known.written.get(rollout).and_then(|it| it.get(uid));
-        written.is_some_and(|written| version < *written)
+        let written = known.written.get(rollout).and_then(|it| it.get(place));
+        written.is_some_and(|written| written.uid == uid && version < written.version)
     }
 
     /// Forgets a Rollout.
@@ -340,6 +348,9 @@ mod tests {
         };
         assert_eq!(told(&change("hpa")), ["before", "scaled"]);
         assert!(told(&change("gone")).is_empty());
+        let scaling = |workload: &str| workloads.scaling("shop", |it| it.name == workload).unwrap();
+        assert_eq!(scaling("web-v1").len(), 1);
+        assert!(scaling("web-v2").is_empty());
         let name = Name {
             kind: rollout::workload::Kind::Deployment,
             name: "web-v2".to_owned(),
@@ -348,9 +359,6 @@ mod tests {
         assert_eq!(sharing, BTreeSet::from([key("scaled")]));
     }
 
-        let scaling = |workload: &str| workloads.scaling("shop", |it| it.name == workload).unwrap();
-        assert_eq!(scaling("web-v1").len(), 1);
-        assert!(scaling("web-v2").is_empty());
     #[tokio::test]
     async fn an_object_that_is_older_than_what_was_written_is_behind() {
         let refuse = service_fn(async |_: http::Request<Body>| {
@@ -363,21 +371,34 @@ mod tests {
             namespace: "shop".into(),
             name: "web".into(),
         };
-        // Nobody names anything: nothing is remembered.
-        workloads.wrote(&web, &at("8"));
-        assert!(!workloads.is_behind(&web, &at("7")));
-
-        let kinds = BTreeSet::from([wanted("shop", "apps", "Deployment")]);
-        let names = Names {
-            kinds,
+        let deployment = |name: &str| Place {
+            wanted: wanted("shop", "apps", "Deployment"),
+            name: name.to_owned(),
+        };
+        let (old, new) = (deployment("web-v1"), deployment("web-v2"));
+        let named = |place: &Place| Names {
+            objects: [place.clone()].into(),
             ..Names::default()
         };
-        workloads.watched.name(&web, names);
-        workloads.wrote(&web, &at("8"));
-        assert!(workloads.is_behind(&web, &at("7")));
-        assert!(!workloads.is_behind(&web, &at("8")));
-        assert!(!workloads.is_behind(&web, &at("10")));
+        // Nobody names anything: nothing is remembered.
+        workloads.wrote(&web, &old, &at("8"));
+        assert!(!workloads.is_behind(&web, &old, &at("7")));
+
+        workloads.watched.name(&web, named(&old));
+        workloads.wrote(&web, &old, &at("8"));
+        assert!(workloads.is_behind(&web, &old, &at("7")));
+        assert!(!workloads.is_behind(&web, &old, &at("8")));
+        assert!(!workloads.is_behind(&web, &old, &at("10")));
+        // It was made again: of the one before nothing is remembered.
+        let again = json!({"metadata": {"uid": "v", "resourceVersion": "9"}});
+        workloads.wrote(&web, &old, &again);
+        assert!(!workloads.is_behind(&web, &old, &at("7")));
+        // So it is with what is no longer named.
+        workloads.watched.name(&web, named(&new));
+        workloads.wrote(&web, &new, &at("12"));
+        assert!(workloads.is_behind(&web, &new, &at("11")));
+        assert_eq!(workloads.known().written[&web].len(), 1);
         workloads.forget(&web);
-        assert!(!workloads.is_behind(&web, &at("7")));
+        assert!(!workloads.is_behind(&web, &new, &at("11")));
     }
 }

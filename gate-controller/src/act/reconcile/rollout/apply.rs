@@ -18,6 +18,7 @@ use crate::act::reconcile::consumer::{self, Consumer};
 use crate::act::reconcile::{Context, Reconciled};
 use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
+use crate::observe::workloads::place;
 
 impl Consumer for Rollout {
     const ACTION: &'static str = "Rollout";
@@ -78,7 +79,8 @@ async fn patch(
     let request = requests(key, &name).patch(&name.name, &params, &Patch::Merge(patch));
     let account = Account::of(context, key, object);
     let written: Value = account.send(name.kind.as_str(), request).await?;
-    context.workloads.wrote(key, &written);
+    let place = place(&key.namespace, &name);
+    context.workloads.wrote(key, &place, &written);
     Ok(())
 }
 
