@@ -105,7 +105,8 @@ async fn a_metric_out_of_range_fails_the_batch_in_the_end() -> Result<()> {
     let it = Measured::open(0.2).await?;
     it.round().await?;
     it.says(Some("0.2"), false).await?;
-    for _ in 0..10 {
+    // The deadline of 10 minutes, and the 5 of the interval.
+    for _ in 0..15 {
         it.round().await?;
     }
     it.play.fails("ProgressDeadlineExceeded").await?;

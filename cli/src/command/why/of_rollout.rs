@@ -23,6 +23,8 @@ use crate::output::count;
 pub(super) struct Told {
     view: View,
     asked: Option<Asked<usize>>,
+    /// Whether the gates were asked without a revision, which the controller knows and this does not.
+    is_unnamed: bool,
 }
 
 impl Told {
@@ -41,7 +43,12 @@ impl Told {
             let decision = seen.ask_batch(object, next.batch, question);
             Asked::new(seen, next.batch, decision, question)
         });
-        Self { view, asked }
+        let is_unnamed = asked.is_some() && revision.is_none() && own.is_none();
+        Self {
+            view,
+            asked,
+            is_unnamed,
+        }
     }
 
     /// For people.
@@ -105,6 +112,10 @@ impl Told {
         }
         let past = view.history.iter().map(|run| past(run, zone));
         all.extend(past.map(Branch::of));
+        if self.is_unnamed {
+            let line = "no revision is known before the first run: its gates are asked without one here, see --revision";
+            all.push(Branch::of(line.to_owned()));
+        }
         all
     }
 
