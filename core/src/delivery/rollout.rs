@@ -10,8 +10,9 @@
 //! | `identity`, [`claim`], `begin` | what a run is, and how it begins |
 //! | [`state`], [`signals`] | how far the run is, and what is seen of it |
 //! | [`step`] | what the run does next, for every state and every signal |
-//! | `app` | which workload of a Kustomization or HelmRelease is meant |
-//! | `conflict`, `look` | who stands in the way, and which signals hold: why |
+//! | [`given`], `needed` | what a look is decided from, and what has to be read for it |
+//! | `app`, `applied` | which workload of a Kustomization or HelmRelease is meant, and what Flux writes again |
+//! | `conflict`, `look` | who stands in the way, and which signals hold: `why` |
 //! | [`batch`], [`workload`] | what the workloads are to have, what they have, and how it is written |
 //! | [`hook`], `calls`, [`metric`], [`hold`] | which hook is called next, whether a value is good, and the deadline |
 //! | `transition`, `chain` | the status of the next state, and how far a look goes |
@@ -27,6 +28,7 @@
 
 pub mod acts;
 mod app;
+mod applied;
 pub mod batch;
 mod begin;
 mod calls;
@@ -45,6 +47,7 @@ mod identity;
 mod kept;
 mod look;
 pub mod metric;
+mod needed;
 pub mod plan;
 mod refused;
 mod report;
@@ -57,17 +60,19 @@ pub mod step;
 mod tests;
 mod transition;
 pub mod view;
+mod why;
 pub mod workload;
 
 pub use acts::{Act, What, Write};
+pub use applied::{MANAGER, appliers};
 pub use calls::Calling;
 pub use conditions::BLOCKED;
-pub use conflict::{MANAGER, appliers};
 pub use considered::{Answer, Considered, Question, Told, asks, consider, subject};
-pub use given::{Given, apps, former, needs_pods, target_of_run, wanted};
+pub use given::Given;
 pub use kept::{AUTOSCALER, kept};
+pub use needed::{apps, former, needs_pods, target_of_run, wanted};
 pub use plan::{Plan, check};
-pub use report::{Report, is_under_way, report, waits_for_gates};
+pub use report::{Report, is_under_way, waits_for_gates};
 pub use transition::News;
 pub use view::{View, is_retry_due, view};
 
@@ -75,3 +80,11 @@ pub use view::{View, is_retry_due, view};
 pub const KIND: &str = "Rollout";
 /// Why a run is held, in one word, while its gates are closed.
 pub const CLOSED: &str = "GatesClosed";
+
+/// What the status has to be, and what has to be done.
+pub fn report(given: &Given, considered: &Considered, answer: &Answer) -> Report {
+    match &considered.checked {
+        Ok(plan) => report::report(given, plan, considered, answer),
+        Err(refusals) => refused::report(given, refusals),
+    }
+}

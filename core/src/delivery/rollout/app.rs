@@ -3,6 +3,8 @@
 //! What comes in: a Kustomization or HelmRelease with its inventory, and the workloads in that. What goes out: one
 //! of them, or why there is none. The controllers of both write inventories in one form.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,11 +13,11 @@ use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::rollout::WorkloadReference;
 
-use super::conflict::{Member, applied_at, corrects_drift};
-use super::given::{Applier, Given, Name, Sight};
+use super::applied::{applied_at, corrects_drift};
+use super::given::{Applier, Given, Member, Name, Sight, references};
 use super::identity;
-use super::look::Why;
 use super::plan;
+use super::why::Why;
 use super::workload::{Kind, Workload};
 use crate::flux::observed::{condition, is_at_work, runs};
 use crate::flux::users::uses;
@@ -113,6 +115,16 @@ pub(super) fn workload(
     };
     let of_app = workloads(object, &app.namespace);
     choose(given, field, &called, of_app)
+}
+
+/// The workloads that may be of a run in this look.
+pub(super) fn of_look(given: &Given) -> BTreeSet<Name> {
+    let run = given.object.status.as_ref().and_then(|it| it.run.as_ref());
+    let of_run = run.into_iter().flat_map(|run| &run.workloads);
+    let of_run = of_run.filter_map(|it| Name::of(&it.r#ref));
+    let named = references(&given.object);
+    let named = named.filter_map(|(field, it)| workload(given, &field, it).ok());
+    of_run.chain(named).collect()
 }
 
 /// The workload of an application that a spec means.

@@ -5,7 +5,6 @@ use sluice_crds::rollout::Outcome;
 
 use super::chain::Chain;
 use super::desk::Desk;
-use super::refused::INVALID_SPEC;
 use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
@@ -13,6 +12,9 @@ use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted};
 
 /// A batch waits for gates or people.
 pub const BLOCKED: &str = "Blocked";
+
+/// The spec is refused.
+pub(super) const INVALID_SPEC: &str = "InvalidSpec";
 
 /// What a person does who wants to try again.
 const AGAIN: &str = "to try again, annotate this Rollout with sluice.dev/retry";

@@ -5,56 +5,23 @@
 //! goes on by itself once the conflict is gone. There is no fight: a value that somebody else has written is
 //! not written again.
 
-use serde_json::Value;
+use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::rollout::{Mode, OnFailure, Run, WorkloadRecord};
 
+use super::applied::{self, AppliedAgain, TEMPLATE};
 use super::claim::{Claim, Ended};
 use super::course::{is_reached, present};
 use super::desk::Desk;
-use super::given::{Given, Name};
+use super::given::{Given, Member, Name};
 use super::plan::Plan;
-use super::workload::{Kind, Workload};
+use super::why::Why;
+use super::workload::Kind;
 use super::{batch, identity};
 
-mod fields;
-mod flux;
-mod ignores;
 mod selector;
-pub use fields::MANAGER;
-pub(super) use fields::managed;
-pub use flux::appliers;
-pub(super) use flux::{
-    AppliedAgain, SSA, applied_at, corrects_drift, is_left_alone, unknown_applier,
-};
-#[cfg(test)]
-pub(super) use ignores::COMPILED;
-
-/// Something that stands in the way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Conflict {
-    /// In one word.
-    pub(super) reason: &'static str,
-    /// Who: an object, or a manager of fields.
-    pub(super) by: String,
-    /// In a sentence, with what to do.
-    pub(super) message: String,
-}
-
-impl Conflict {
-    fn new(reason: &'static str, by: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            by: by.into(),
-            message: message.into(),
-        }
-    }
-}
-
-/// A workload with its name.
-pub(super) type Member<'a> = (Name, Workload<'a>);
 
 /// What stands in the way of a run that would begin, with the target first.
-pub(super) fn at_start(desk: &Desk<'_>, members: &[Member<'_>]) -> Option<Conflict> {
+pub(super) fn at_start(desk: &Desk<'_>, members: &[Member<'_>]) -> Option<Why> {
     let Desk { given, plan, again } = *desk;
     let each = || members.iter();
     each()
@@ -67,19 +34,19 @@ pub(super) fn at_start(desk: &Desk<'_>, members: &[Member<'_>]) -> Option<Confli
             members
                 .iter()
                 .enumerate()
-                .find_map(|(place, (name, _))| flux::applies_again(again, name, place == 0))
+                .find_map(|(place, (name, _))| applies_again(again, name, place == 0))
         })
         .or_else(|| reverted_in_git(again, plan, members.first()?))
 }
 
 /// The same where nothing is left to roll out: no matter who else has the workloads.
-pub(super) fn of_others(given: &Given, members: &[Member<'_>]) -> Option<Conflict> {
+pub(super) fn of_others(given: &Given, members: &[Member<'_>]) -> Option<Why> {
     let claimed = members.iter().find_map(|member| claimed(given, member));
     claimed.or_else(|| ended(given, members.first()?))
 }
 
 /// The same of a run in place that rolls something out.
-pub(super) fn not_armed(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
+pub(super) fn not_armed(given: &Given, (name, workload): &Member<'_>) -> Option<Why> {
     // A run that goes on, or has given way, has let out what is out.
     let claim = Claim::of(workload.object).filter(|claim| claim.ended.is_none());
     let is_ours =
@@ -92,7 +59,7 @@ pub(super) fn not_armed(given: &Given, (name, workload): &Member<'_>) -> Option<
         Kind::CloneSet => "partition: 100%".to_owned(),
         Kind::StatefulSet | Kind::Deployment => format!("partition: {}", batch::ARMED),
     };
-    Some(Conflict::new(
+    Some(Why::by(
         "NotArmed",
         name.to_string(),
         format!(
@@ -108,7 +75,7 @@ pub(super) type Latched<'a> = (&'a WorkloadRecord, Member<'a>);
 const OR_AGAIN: &str = "bring that back, or begin another run by sluice.dev/retry";
 
 /// What stands in the way of a run whose batches go out.
-pub(super) fn midway(desk: &Desk<'_>, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+pub(super) fn midway(desk: &Desk<'_>, run: &Run, members: &[Latched<'_>]) -> Option<Why> {
     let Desk { given, plan, again } = *desk;
     let each = || members.iter().map(|(_, member)| member);
     each()
@@ -138,7 +105,7 @@ pub(super) fn undoing(
     run: &Run,
     members: &[Latched<'_>],
     undoing: Undoing<'_>,
-) -> Option<Conflict> {
+) -> Option<Why> {
     let Desk { given, again, .. } = *desk;
     let each = || members.iter().map(|(_, member)| member);
     let written = || overwritten(given, run, members, "bring that back");
@@ -156,14 +123,14 @@ pub(super) fn undoing(
 }
 
 /// What stands in the way of the end of a run that has succeeded: nothing but another one that has begun.
-pub(super) fn after_success(given: &Given, members: &[Latched<'_>]) -> Option<Conflict> {
+pub(super) fn after_success(given: &Given, members: &[Latched<'_>]) -> Option<Why> {
     let each = members.iter().map(|(_, member)| member);
     each.into_iter().find_map(|member| claimed(given, member))
 }
 
 /// Others have rolled out since, or somebody has scaled: what a run that had ended would bring back is not the
 /// version before.
-pub(super) fn rolled_since(given: &Given, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+pub(super) fn rolled_since(given: &Given, run: &Run, members: &[Latched<'_>]) -> Option<Why> {
     let uid = given.object.metadata.uid.as_deref().unwrap_or_default();
     let is_as_left = |(_, workload): &Member<'_>| {
         Claim::of(workload.object).is_some_and(|claim| {
@@ -172,7 +139,7 @@ pub(super) fn rolled_since(given: &Given, run: &Run, members: &[Latched<'_>]) ->
         })
     };
     let (_, (name, _)) = members.iter().find(|(_, member)| !is_as_left(member))?;
-    Some(Conflict::new(
+    Some(Why::by(
         "RolledSince",
         name.to_string(),
         format!(
@@ -186,13 +153,13 @@ fn is_own(given: &Given, claim: &Claim) -> bool {
 }
 
 /// Another Rollout has it. A claim of a UID that nobody has is taken over.
-fn claimed(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
+fn claimed(given: &Given, (name, workload): &Member<'_>) -> Option<Why> {
     let claim = Claim::of(workload.object).filter(|claim| claim.ended.is_none())?;
     let other = given
         .others
         .get(&claim.uid)
         .filter(|_| !is_own(given, &claim))?;
-    Some(Conflict::new(
+    Some(Why::by(
         "ClaimedBy",
         format!("Rollout {other}"),
         format!("{name} belongs to a run of the Rollout {other}; let that end, or delete it"),
@@ -201,7 +168,7 @@ fn claimed(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
 
 /// The same was rolled out before and has failed, or its Rollout was deleted. It does not begin by itself: what
 /// is deleted in the cluster and is still in Git comes back, and nobody has asked for that.
-fn ended(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
+fn ended(given: &Given, (name, workload): &Member<'_>) -> Option<Why> {
     let claim = Claim::of(workload.object)?;
     let how = match claim.ended? {
         Ended::Done => return None,
@@ -212,7 +179,7 @@ fn ended(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
     let identity = identity::identity(object, Some(workload.object));
     let is_same = identity.is_some_and(|identity| claim.is_asked_for(&identity, object));
     is_same.then(|| {
-        Conflict::new(
+        Why::by(
             "RunEnded",
             name.to_string(),
             format!(
@@ -222,10 +189,10 @@ fn ended(given: &Given, (name, workload): &Member<'_>) -> Option<Conflict> {
     })
 }
 
-fn autoscaler(given: &Given, (name, _): &Member<'_>) -> Option<Conflict> {
+fn autoscaler(given: &Given, (name, _): &Member<'_>) -> Option<Why> {
     let mut all = given.autoscalers.iter().flatten();
     let found = all.find(|it| it.is_of(name))?;
-    Some(Conflict::new(
+    Some(Why::by(
         "Autoscaler",
         format!("HorizontalPodAutoscaler {}", found.name),
         format!(
@@ -235,9 +202,9 @@ fn autoscaler(given: &Given, (name, _): &Member<'_>) -> Option<Conflict> {
     ))
 }
 
-fn on_delete((name, workload): &Member<'_>) -> Option<Conflict> {
+fn on_delete((name, workload): &Member<'_>) -> Option<Why> {
     workload.is_on_delete().then(|| {
-        Conflict::new(
+        Why::by(
             "OnDelete",
             name.to_string(),
             format!("{name} replaces pods only when somebody deletes them; write updateStrategy.type: RollingUpdate"),
@@ -246,18 +213,18 @@ fn on_delete((name, workload): &Member<'_>) -> Option<Conflict> {
 }
 
 /// A revert would bring the old template back, and Flux would undo that.
-fn reverted_in_git(again: &AppliedAgain, plan: &Plan, member: &Member<'_>) -> Option<Conflict> {
+fn reverted_in_git(again: &AppliedAgain, plan: &Plan, member: &Member<'_>) -> Option<Why> {
     let reverts = plan.revert_on_delete || plan.on_failure == OnFailure::Revert;
     template_in_git(again, member).filter(|_| reverts)
 }
 
 /// Flux applies the template of an object that has both versions.
-fn template_in_git(again: &AppliedAgain, (name, workload): &Member<'_>) -> Option<Conflict> {
+fn template_in_git(again: &AppliedAgain, (name, workload): &Member<'_>) -> Option<Why> {
     if name.kind == Kind::Deployment || !workload.is_updating() {
         return None;
     }
-    let by = again.by(name, flux::TEMPLATE)?;
-    Some(Conflict::new(
+    let by = again.by(name, TEMPLATE)?;
+    Some(Why::by(
         "RevertInGit",
         by.to_string(),
         format!(
@@ -267,7 +234,7 @@ fn template_in_git(again: &AppliedAgain, (name, workload): &Member<'_>) -> Optio
 }
 
 /// The target has another template than the run has begun with, or brings back.
-fn target_changed(run: &Run, members: &[Latched<'_>], restores: Option<&str>) -> Option<Conflict> {
+fn target_changed(run: &Run, members: &[Latched<'_>], restores: Option<&str>) -> Option<Why> {
     let (record, (name, workload)) = members.first()?;
     let template = identity::template(workload.object);
     let is_target = run.workloads.first() == Some(*record);
@@ -275,7 +242,7 @@ fn target_changed(run: &Run, members: &[Latched<'_>], restores: Option<&str>) ->
         || record.template == template
         || (restores.is_some() && restores == template.as_deref());
     (is_target && !is_known).then(|| {
-        Conflict::new(
+        Why::by(
             "TargetChanged",
             name.to_string(),
             format!(
@@ -286,12 +253,12 @@ fn target_changed(run: &Run, members: &[Latched<'_>], restores: Option<&str>) ->
 }
 
 /// A source would get pods of a template that nobody was asked about.
-fn source_changed(run: &Run, (record, (name, workload)): &Latched<'_>) -> Option<Conflict> {
+fn source_changed(run: &Run, (record, (name, workload)): &Latched<'_>) -> Option<Why> {
     let is_source = run.workloads.first() != Some(*record);
     let is_same =
         record.template.is_none() || record.template == identity::template(workload.object);
     (is_source && !is_same).then(|| {
-        Conflict::new(
+        Why::by(
             "SourceChanged",
             name.to_string(),
             format!(
@@ -302,14 +269,14 @@ fn source_changed(run: &Run, (record, (name, workload)): &Latched<'_>) -> Option
 }
 
 /// An object that is updated has not the replicas that it had when the run began.
-fn resized(run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+fn resized(run: &Run, members: &[Latched<'_>]) -> Option<Why> {
     let (record, (name, workload)) = members.first()?;
     let replicas = present(Some(workload)).replicas;
     if run.mode != Mode::Update || replicas == Some(record.was) {
         return None;
     }
-    let by = fields::owner(workload.object, "/spec/replicas");
-    Some(Conflict::new(
+    let by = applied::owner(workload.object, "/spec/replicas");
+    Some(Why::by(
         "FieldOverwritten",
         by.clone().unwrap_or_else(|| name.to_string()),
         format!(
@@ -322,20 +289,15 @@ fn resized(run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
 }
 
 /// Flux writes a size again.
-fn applied_again(again: &AppliedAgain, run: &Run, members: &[Latched<'_>]) -> Option<Conflict> {
+fn applied_again(again: &AppliedAgain, run: &Run, members: &[Latched<'_>]) -> Option<Why> {
     members.iter().find_map(|(record, (name, _))| {
         let is_target = run.workloads.first() == Some(*record);
-        flux::applies_again(again, name, is_target)
+        applies_again(again, name, is_target)
     })
 }
 
 /// A value is neither what the run has found nor what it has written.
-fn overwritten(
-    given: &Given,
-    run: &Run,
-    members: &[Latched<'_>],
-    remedy: &str,
-) -> Option<Conflict> {
+fn overwritten(given: &Given, run: &Run, members: &[Latched<'_>], remedy: &str) -> Option<Why> {
     let all = members.iter().map(|(_, member)| member);
     all.into_iter()
         .find_map(|member| overwrites(given, run, member, remedy))
@@ -346,7 +308,7 @@ fn overwrites(
     run: &Run,
     (name, workload): &Member<'_>,
     remedy: &str,
-) -> Option<Conflict> {
+) -> Option<Why> {
     let uid = given.object.metadata.uid.as_deref().unwrap_or_default();
     let claim = Claim::of(workload.object).filter(|claim| claim.is_of(uid, run.id))?;
     let present = present(Some(workload));
@@ -364,8 +326,8 @@ fn overwrites(
             present.partition,
         ),
     };
-    let by = fields::owner(workload.object, pointer);
-    Some(Conflict::new(
+    let by = applied::owner(workload.object, pointer);
+    Some(Why::by(
         "FieldOverwritten",
         by.clone().unwrap_or_else(|| name.to_string()),
         format!(
@@ -376,7 +338,29 @@ fn overwrites(
     ))
 }
 
-/// Whether a workload is of the run: its UID is that of the record.
-pub(super) fn is_it(record: &WorkloadRecord, object: &Value) -> bool {
-    object.pointer("/metadata/uid").and_then(Value::as_str) == Some(&record.uid)
+/// The fields that Flux writes again. Of a source, only its replicas are written.
+fn applies_again(again: &AppliedAgain, name: &Name, is_target: bool) -> Option<Why> {
+    let written = applied::written(name, is_target).iter();
+    let all: Vec<_> = written
+        .filter_map(|field| Some((*field, again.by(name, field)?)))
+        .collect();
+    let (_, by) = all.first()?;
+    let paths: Vec<_> = all.iter().map(|(field, _)| *field).collect();
+    let (paths, before) = (paths.join(", "), place(by.kind));
+    Some(Why::by(
+        "AppliedAgain",
+        by.to_string(),
+        format!(
+            "{by} writes {paths} of {name} again; write into {before}:\n  ignore:\n    - paths: [{paths}]\n      target: {{kind: {}, name: {}}}",
+            name.kind.as_str(),
+            name.name
+        ),
+    ))
+}
+
+fn place(of: ConsumerKind) -> &'static str {
+    match of {
+        ConsumerKind::HelmRelease => "its spec.driftDetection",
+        ConsumerKind::Kustomization => "its spec",
+    }
 }

@@ -7,8 +7,8 @@
 
 use sluice_crds::{Decision, GateSet, Rollout, Subject};
 
+use super::applied::AppliedAgain;
 use super::chain::Chain;
-use super::conflict::AppliedAgain;
 use super::desk::Desk;
 use super::given::Given;
 use super::look::Gates;
@@ -79,7 +79,7 @@ pub fn consider(given: &Given) -> Considered {
             takes_effect: false,
         };
     };
-    let again = AppliedAgain::of(given);
+    let again = AppliedAgain::of(given, app::of_look(given));
     let desk = Desk {
         given,
         plan,

@@ -1,17 +1,18 @@
 //! What a look works with: what is given, the plan, and the workloads as they are.
 
 use jiff::Timestamp;
+use serde_json::Value;
 use sluice_crds::rollout::{Run, Size, WorkloadRecord, WorkloadReference};
 use sluice_crds::{Rollout, RolloutStatus};
 
 use super::app::{self, NotFound};
+use super::applied::AppliedAgain;
 use super::claim::{Claim, Ended};
-use super::conflict::{AppliedAgain, Member, is_it};
 use super::course::{count, present};
-use super::given::{Given, Name, Pod, Sight, references};
+use super::given::{Given, Member, Name, Pod, Sight, references};
 use super::identity;
-use super::look::Why;
 use super::plan::Plan;
+use super::why::Why;
 use super::workload::{Kind, Workload};
 use crate::time::clock::Now;
 use crate::time::span::later;
@@ -238,6 +239,11 @@ impl<'g> Desk<'g> {
 fn is_former(run: &Run, workload: &Workload<'_>) -> bool {
     let former = run.workloads.first().and_then(|it| it.former.as_deref());
     former.is_some() && workload.revisions().1 == former
+}
+
+/// Whether a workload is of the run: its UID is that of the record.
+fn is_it(record: &WorkloadRecord, object: &Value) -> bool {
+    object.pointer("/metadata/uid").and_then(Value::as_str) == Some(&record.uid)
 }
 
 /// What the workloads of a run have.

@@ -11,12 +11,12 @@ use sluice_crds::rollout::{Mode, Run, Size};
 
 use super::batch::{ARMED, PairSizes};
 use super::claim::Ended;
-use super::conflict::Conflict;
 use super::course::{Course, count, is_reached, of_pair, pods, present, to_sizes};
 use super::desk::{Desk, OfRun, sizes};
 use super::given::{Pod, Templates};
 use super::hook::hash;
 use super::state::State;
+use super::why::Why;
 use super::workload::Workload;
 use super::{identity, restore};
 
@@ -34,7 +34,7 @@ pub(super) struct Ending {
     /// What is waited for.
     pub(super) waits: Option<String>,
     /// Why it cannot be done.
-    pub(super) conflict: Option<Conflict>,
+    pub(super) conflict: Option<Why>,
 }
 
 impl Ending {

@@ -8,8 +8,8 @@ use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::rollout::marks;
 
 use super::app;
+use super::applied::{SSA, is_left_alone, managed, put};
 use super::claim;
-use super::conflict::{SSA, is_left_alone, managed};
 use super::hook::hash;
 use super::identity::HASH;
 use super::workload::Kind;
@@ -150,13 +150,6 @@ fn picked(object: &Value, pointers: &[&str]) -> Value {
         }
     }
     kept
-}
-
-/// Puts a value where a pointer leads, through objects.
-pub(super) fn put(into: &mut Value, pointer: &str, value: Value) {
-    let fields = pointer.split('/').skip(1);
-    let place = fields.fold(into, |place, field| &mut place[field]);
-    *place = value;
 }
 
 #[cfg(test)]

@@ -7,17 +7,18 @@ use jiff::Timestamp;
 use sluice_crds::rollout::{MetricRecord, Outcome};
 use sluice_crds::{Decision, RolloutStatus};
 
+use super::applied::unknown_applier;
 use super::begin::Beginning;
 use super::calls::Calling;
-use super::conflict::{self, Conflict, Member};
 use super::course::Course;
 use super::desk::{Desk, OfRun};
 use super::ending::Ending;
+use super::given::Member;
 use super::hold::Deadline;
 use super::signals::{Facts, Signal, Signals};
 use super::state::{Illegal, State};
+use super::why::{Why, short};
 use crate::time::span::later;
-use crate::verdict::condition::cut;
 
 mod batches;
 mod ends;
@@ -36,41 +37,6 @@ pub(super) enum Gates<'d> {
     None,
     /// They have been asked about this batch, and what they say was recorded.
     Told(usize, &'d Decision),
-}
-
-/// The longest message, in bytes. Names of other objects are in it, which anybody may have written.
-const LONGEST: usize = 1 << 10;
-
-/// Why something is held, waits, or is refused: who, in one word, and in a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Why {
-    pub(super) by: Option<String>,
-    pub(super) reason: &'static str,
-    pub(super) message: String,
-}
-
-impl Why {
-    pub(super) fn new(reason: &'static str, message: impl Into<String>) -> Self {
-        Self {
-            by: None,
-            reason,
-            message: cut(message.into(), LONGEST),
-        }
-    }
-
-    /// Something is not known, and why.
-    pub(super) fn unreadable(what: impl std::fmt::Display, why: &str) -> Self {
-        Self::new("NotReadable", format!("{what} cannot be read: {why}"))
-    }
-}
-
-impl From<Conflict> for Why {
-    fn from(conflict: Conflict) -> Self {
-        Self {
-            by: Some(conflict.by),
-            ..Self::new(conflict.reason, conflict.message)
-        }
-    }
 }
 
 /// What is seen of a run.
@@ -129,7 +95,7 @@ impl Look {
         };
         Outcome {
             reason: reason.to_owned(),
-            message: cut(message, LONGEST),
+            message: short(message),
         }
     }
 }
@@ -242,8 +208,8 @@ fn appliers<'g: 'm, 'm>(
     look: &mut Look,
 ) {
     let mut members = members.filter(|_| waits_for_news(desk));
-    let unknown = members
-        .find_map(|(place, member)| conflict::unknown_applier(desk.given, member, place == 0));
+    let unknown =
+        members.find_map(|(place, member)| unknown_applier(desk.given, member, place == 0));
     if let Some((applier, why)) = unknown {
         look.say(Signal::Stale, Why::unreadable(applier, why));
     }

@@ -4,7 +4,7 @@ use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::{Held, Outcome, RollingState};
 
 use super::acts::Act;
-use super::conditions::{BLOCKED, stalled};
+use super::conditions::{BLOCKED, INVALID_SPEC, stalled};
 use super::given::Given;
 use super::report::{Report, is_under_way, settle};
 use super::transition::News;
@@ -13,9 +13,6 @@ use crate::text::refusal::Refusals;
 use crate::time::stamp::time;
 use crate::verdict::condition::Wanted;
 use crate::verdict::status::requested_at;
-
-/// The reason: the spec is refused.
-pub(super) const INVALID_SPEC: &str = "InvalidSpec";
 
 /// Nothing is changed by a spec that is refused. A run that is on its way is held; one that has not begun has
 /// failed, until the spec is another one. One that is deleted is let go: what it would bring back cannot be

@@ -16,7 +16,7 @@ use super::course::{count, pods};
 use super::desk::{Desk, counted};
 use super::given::Given;
 use super::look::{Gates, deadline};
-use super::refused;
+use super::plan::Plan;
 use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
@@ -62,11 +62,12 @@ impl act::Status for RolloutStatus {
 }
 
 /// What the status has to be, and what has to be done.
-pub fn report(given: &Given, considered: &Considered, answer: &Answer) -> Report {
-    let plan = match &considered.checked {
-        Ok(plan) => plan,
-        Err(refusals) => return refused::report(given, refusals),
-    };
+pub(super) fn report(
+    given: &Given,
+    plan: &Plan,
+    considered: &Considered,
+    answer: &Answer,
+) -> Report {
     let again = &considered.again;
     let desk = Desk { given, plan, again };
     let before = given.object.status.clone().unwrap_or_default();

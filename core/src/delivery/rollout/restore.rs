@@ -2,19 +2,19 @@
 
 use serde_json::{Map, Value, json};
 
-use super::conflict::Conflict;
 use super::given::Name;
+use super::why::Why;
 use super::workload::Workload;
 
 /// The ControllerRevision is gone.
-pub(super) fn lost(name: &Name, former: &str) -> Conflict {
-    Conflict {
-        reason: "RevisionGone",
-        by: format!("ControllerRevision {former}"),
-        message: format!(
+pub(super) fn lost(name: &Name, former: &str) -> Why {
+    Why::by(
+        "RevisionGone",
+        format!("ControllerRevision {former}"),
+        format!(
             "the old template of {name} is gone with the ControllerRevision {former}; bring it back in Git, and delete this Rollout"
         ),
-    }
+    )
 }
 
 /// The template that a ControllerRevision has kept. None: it has none of this workload. A claim may have been

@@ -14,10 +14,10 @@ use sluice_crds::rollout::{
 };
 use sluice_crds::{Rollout, RolloutStatus};
 
+use super::conditions::INVALID_SPEC;
 use super::course::Course;
 use super::given::Name;
 use super::plan::{Plan, check};
-use super::refused::INVALID_SPEC;
 use super::workload::Workload;
 use super::{KIND, identity};
 use crate::verdict::condition::{READY, STALLED, find, find_true};

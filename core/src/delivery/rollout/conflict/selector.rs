@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Conflict, Member};
+use super::{Member, Why};
 
 /// Two workloads of which one selects the pods of the other.
-pub(super) fn overlapping(members: &[Member<'_>]) -> Option<Conflict> {
+pub(super) fn overlapping(members: &[Member<'_>]) -> Option<Why> {
     members.iter().find_map(|(name, workload)| {
         let selector = workload.object.pointer("/spec/selector")?;
         let others = members.iter().filter(|(other, _)| other != name);
@@ -14,7 +14,7 @@ pub(super) fn overlapping(members: &[Member<'_>]) -> Option<Conflict> {
             labels.is_some_and(|labels| selects(selector, labels))
         });
         let (other, _) = others.next()?;
-        Some(Conflict::new(
+        Some(Why::by(
             "SelectorsOverlap",
             name.to_string(),
             format!(

@@ -81,7 +81,7 @@ fn contested(
         .filter_map(|(record, member)| Some((*record, member.clone()?)))
         .collect();
     if let Some(conflict) = conflict::midway(desk, run, &here) {
-        look.say(Signal::Contested, conflict.into());
+        look.say(Signal::Contested, conflict);
     }
     let decided = status.batches.iter().enumerate();
     let changed = decided

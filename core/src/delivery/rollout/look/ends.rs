@@ -4,7 +4,7 @@ use sluice_crds::RolloutStatus;
 
 use super::{Look, Why, batches, course, presence, waits_for_news};
 use crate::delivery::rollout::app::NotFound;
-use crate::delivery::rollout::conflict::{self, Conflict, Latched, Undoing};
+use crate::delivery::rollout::conflict::{self, Latched, Undoing};
 use crate::delivery::rollout::desk::Desk;
 use crate::delivery::rollout::ending::{Ending, ending, releases};
 use crate::delivery::rollout::given::Name;
@@ -45,7 +45,7 @@ pub(super) fn look(
         .clone()
         .or_else(|| contested(desk, status, state, &ending, &here))
     {
-        look.say(Signal::Contested, conflict.into());
+        look.say(Signal::Contested, conflict);
     }
     if let Some(why) = &ending.waits {
         look.wait(why.clone());
@@ -68,7 +68,7 @@ fn contested(
     state: State,
     ending: &Ending,
     here: &[(usize, Latched<'_>)],
-) -> Option<Conflict> {
+) -> Option<Why> {
     let run = status.run.as_ref()?;
     let all: Vec<_> = here.iter().map(|(_, it)| it.clone()).collect();
     // It had ended, and is brought back because its Rollout is deleted.

@@ -3,10 +3,11 @@
 use super::{Gates, Look, Why, appliers, autoscalers, closed, waits_for_news};
 use crate::delivery::rollout::app::{self, NotFound};
 use crate::delivery::rollout::begin::{self, Beginning};
-use crate::delivery::rollout::conflict::{self, Member};
+use crate::delivery::rollout::conditions::INVALID_SPEC;
+use crate::delivery::rollout::conflict;
 use crate::delivery::rollout::course::Course;
 use crate::delivery::rollout::desk::Desk;
-use crate::delivery::rollout::refused::INVALID_SPEC;
+use crate::delivery::rollout::given::Member;
 use crate::delivery::rollout::signals::Signal;
 use crate::text::refusal::Refusal;
 
@@ -68,7 +69,7 @@ fn begins(
         None => conflict::of_others(desk.given, members),
     };
     if let Some(conflict) = conflict {
-        look.say(Signal::Contested, conflict.into());
+        look.say(Signal::Contested, conflict);
     }
     if let Some(first) = beginning.first {
         closed(desk, first, gates, look);

@@ -11,10 +11,10 @@ use sluice_crds::rollout::marks;
 use sluice_crds::{Rollout, RolloutStatus};
 
 use crate::delivery::rollout::given::{
-    Applier, Arrived, Autoscaler, Given, Measure, Name, Pod, Sight, Templates, former,
+    Applier, Arrived, Autoscaler, Given, Measure, Name, Pod, Sight, Templates,
 };
 use crate::delivery::rollout::workload::Kind;
-use crate::delivery::rollout::{Act, Write, kept, needs_pods, target_of_run, wanted};
+use crate::delivery::rollout::{Act, Write, former, kept, needs_pods, target_of_run, wanted};
 use crate::time::clock::Now;
 
 #[path = "controllers.rs"]

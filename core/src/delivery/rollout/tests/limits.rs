@@ -2,7 +2,7 @@
 
 use sluice_crds::gated_source::ConsumerKind;
 
-use super::conflict::COMPILED;
+use super::applied::COMPILED;
 use super::*;
 
 /// Somebody else's finalizer keeps the Rollout. There is nothing of ours to take away, and no reason to look again.

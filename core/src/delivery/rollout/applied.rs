@@ -10,15 +10,20 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sluice_crds::gated_source::ConsumerKind;
 
-use super::ignores::Rules;
-use super::{Conflict, Member, fields};
-use crate::delivery::rollout::app;
-use crate::delivery::rollout::given::{Applier, Given, Name, Sight, references};
-use crate::delivery::rollout::workload::{Kind, Workload};
+use super::given::{Applier, Given, Member, Name, Sight};
+use super::workload::{Kind, Workload};
 use crate::flux::users::labelled;
 
+mod fields;
+mod ignores;
+pub use fields::MANAGER;
+pub(super) use fields::{managed, owner, put};
+#[cfg(test)]
+pub(super) use ignores::COMPILED;
+use ignores::Rules;
+
 /// The annotation of an object that says how kustomize-controller applies it.
-pub(in crate::delivery::rollout) const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
+pub(super) const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
 /// With these values of it, kustomize-controller does not change the object.
 const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
 
@@ -29,14 +34,14 @@ pub(super) const TEMPLATE: &str = "/spec/template";
 /// The fields of the workloads of a look that Flux writes again, and what of it does. It is found out once a look:
 /// patterns have to be compiled.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(in crate::delivery::rollout) struct AppliedAgain(BTreeMap<(Name, &'static str), Applier>);
+pub(super) struct AppliedAgain(BTreeMap<(Name, &'static str), Applier>);
 
 impl AppliedAgain {
-    /// Of those that the run has, and those that the spec names.
-    pub(in crate::delivery::rollout) fn of(given: &Given) -> Self {
+    /// Of these workloads.
+    pub(super) fn of(given: &Given, workloads: BTreeSet<Name>) -> Self {
         let mut found = BTreeMap::new();
         let mut known = BTreeMap::new();
-        for name in members(given) {
+        for name in workloads {
             let Some(object) = given.sight(&name).object() else {
                 continue;
             };
@@ -66,16 +71,6 @@ impl AppliedAgain {
     }
 }
 
-/// The workloads that may be of a run in this look.
-fn members(given: &Given) -> BTreeSet<Name> {
-    let run = given.object.status.as_ref().and_then(|it| it.run.as_ref());
-    let of_run = run.into_iter().flat_map(|run| &run.workloads);
-    let of_run = of_run.filter_map(|it| Name::of(&it.r#ref));
-    let named = references(&given.object);
-    let named = named.filter_map(|(field, it)| app::workload(given, &field, it).ok());
-    of_run.chain(named).collect()
-}
-
 /// The fields that it has applied, and does not leave alone as a whole.
 fn written_by(workload: &Value, kind: Kind, applier: &Applier, of: &Value) -> Vec<&'static str> {
     if leaves_alone(workload, applier.kind, of) {
@@ -87,32 +82,8 @@ fn written_by(workload: &Value, kind: Kind, applier: &Applier, of: &Value) -> Ve
         .collect()
 }
 
-/// The fields that Flux writes again. Of a source, only its replicas are written.
-pub(super) fn applies_again(
-    again: &AppliedAgain,
-    name: &Name,
-    is_target: bool,
-) -> Option<Conflict> {
-    let written = written(name, is_target).iter();
-    let all: Vec<_> = written
-        .filter_map(|field| Some((*field, again.by(name, field)?)))
-        .collect();
-    let (_, by) = all.first()?;
-    let paths: Vec<_> = all.iter().map(|(field, _)| *field).collect();
-    let (paths, before) = (paths.join(", "), place(by.kind));
-    Some(Conflict::new(
-        "AppliedAgain",
-        by.to_string(),
-        format!(
-            "{by} writes {paths} of {name} again; write into {before}:\n  ignore:\n    - paths: [{paths}]\n      target: {{kind: {}, name: {}}}",
-            name.kind.as_str(),
-            name.name
-        ),
-    ))
-}
-
 /// The fields that a run writes.
-fn written(name: &Name, is_target: bool) -> &'static [&'static str] {
+pub(super) fn written(name: &Name, is_target: bool) -> &'static [&'static str] {
     match is_target {
         true => name.kind.fields(),
         false => &[REPLICAS],
@@ -121,7 +92,7 @@ fn written(name: &Name, is_target: bool) -> &'static [&'static str] {
 
 /// What of Flux has applied such a field, or a template that may have to be brought back, where it is not known
 /// whether it leaves that alone: and why it is not known.
-pub(in crate::delivery::rollout) fn unknown_applier<'g>(
+pub(super) fn unknown_applier<'g>(
     given: &'g Given,
     (name, workload): &Member<'_>,
     is_target: bool,
@@ -145,18 +116,8 @@ pub(in crate::delivery::rollout) fn unknown_applier<'g>(
 }
 
 /// When Flux has changed the spec last.
-pub(in crate::delivery::rollout) fn applied_at(
-    workload: &Value,
-    kind: ConsumerKind,
-) -> Option<Timestamp> {
+pub(super) fn applied_at(workload: &Value, kind: ConsumerKind) -> Option<Timestamp> {
     fields::applied_at(workload, manager(kind))
-}
-
-fn place(of: ConsumerKind) -> &'static str {
-    match of {
-        ConsumerKind::HelmRelease => "its spec.driftDetection",
-        ConsumerKind::Kustomization => "its spec",
-    }
 }
 
 /// The Kustomizations and HelmReleases that have applied a workload, as its labels say.
@@ -180,7 +141,7 @@ fn manager(kind: ConsumerKind) -> &'static str {
 }
 
 /// Whether the workload says that kustomize-controller leaves it alone.
-pub(in super::super) fn is_left_alone(workload: &Value) -> bool {
+pub(super) fn is_left_alone(workload: &Value) -> bool {
     let annotation = workload["metadata"]["annotations"].get(SSA);
     let annotation = annotation.and_then(Value::as_str);
     annotation.is_some_and(|value| LEFT_ALONE.contains(&value))
@@ -196,6 +157,6 @@ fn leaves_alone(workload: &Value, kind: ConsumerKind, applier: &Value) -> bool {
 }
 
 /// Whether a HelmRelease writes again what is not as it was.
-pub(in crate::delivery::rollout) fn corrects_drift(release: &Value) -> bool {
+pub(super) fn corrects_drift(release: &Value) -> bool {
     release.pointer("/spec/driftDetection/mode") == Some(&"enabled".into())
 }

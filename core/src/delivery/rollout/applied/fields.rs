@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::delivery::rollout::kept::put;
 use crate::delivery::rollout::workload::Kind;
 
 /// As whom rollouts write.
@@ -63,11 +62,18 @@ pub(super) fn applied_at(object: &Value, manager: &str) -> Option<Timestamp> {
 }
 
 /// Who has written the field last, but for ourselves.
-pub(super) fn owner(object: &Value, pointer: &str) -> Option<String> {
+pub(in crate::delivery::rollout) fn owner(object: &Value, pointer: &str) -> Option<String> {
     let others = entries(object, pointer);
     let others = others
         .into_iter()
         .filter(|entry| entry["manager"] != MANAGER);
     let newest = others.max_by_key(|entry| entry["time"].as_str().unwrap_or_default());
     newest?["manager"].as_str().map(str::to_owned)
+}
+
+/// Puts a value where a pointer leads, through objects.
+pub(in crate::delivery::rollout) fn put(into: &mut Value, pointer: &str, value: Value) {
+    let fields = pointer.split('/').skip(1);
+    let place = fields.fold(into, |place, field| &mut place[field]);
+    *place = value;
 }
