@@ -16,7 +16,7 @@ use super::course::{Course, count, is_reached, pods, present};
 use super::desk::{Desk, OfRun};
 use super::ending::{ended, releases};
 use super::given::{Name, Pod};
-use super::look::{is_started, waits_for_news};
+use super::look::{is_started, keeps_from_pods, waits_for_news};
 use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
@@ -157,7 +157,7 @@ impl Scene<'_> {
         let starts = places.filter_map(|place| {
             let wanted = *self.status.intent.as_ref()?.sizes.get(place)?;
             let (_, workload) = self.members[place].1.as_ref()?;
-            let is_paused = place == 0 && workload.is_paused();
+            let is_paused = place == 0 && keeps_from_pods(self.status, workload);
             let is_due = is_paused || !is_reached(wanted, present(Some(workload)));
             is_due.then(|| self.size(place, wanted))?
         });
@@ -283,10 +283,14 @@ impl Scene<'_> {
         if gives_back {
             wrote.partition = Some(count(ARMED));
         }
-        let claim = match ended {
+        let mut claim = match ended {
             Some(ended) => Some(self.claimed(place, wrote, Some(ended))?),
             None => None,
         };
+        // A total is said by the target alone: a source may be one of other runs.
+        if let Some(claim) = claim.as_mut().filter(|_| place > 0) {
+            claim.of = 0;
+        }
         self.write(place, What::Release, &spec, claim.as_ref())
     }
 

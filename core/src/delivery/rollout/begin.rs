@@ -184,6 +184,9 @@ fn course(
 fn counts(given: &Given, claim: &Claim, identity: &str, there: &RangeInclusive<u64>) -> bool {
     let is_own = given.object.metadata.uid.as_deref() == Some(&claim.uid);
     let is_same = claim.identity == identity;
+    if claim.of == 0 {
+        return false;
+    }
     match claim.ended {
         None => is_own || is_same,
         Some(Ended::Done) => is_same,

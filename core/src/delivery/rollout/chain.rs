@@ -82,6 +82,12 @@ impl Chain {
             Ok(seen) => seen,
             Err(Illegal) => return self.illegal(desk, read.ok(), gates),
         };
+        if let Some(sizes) = seen.settles.take() {
+            self.draft.settle(desk, sizes);
+            self.state = state;
+            self.look = seen;
+            return false;
+        }
         let decides = deciding(state, seen.signals, seen.facts);
         let next = step(state, seen.signals, seen.facts);
         if decides.is_none_or(|signal| signal >= Signal::Closed) {

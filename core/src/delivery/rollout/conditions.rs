@@ -21,6 +21,10 @@ const AGAIN: &str = "to try again, annotate this Rollout with sluice.dev/retry";
 
 /// All the conditions.
 pub(super) fn all(desk: &Desk<'_>, chain: &Chain) -> Vec<Wanted> {
+    if chain.look.gives_back {
+        let message = "another run begins once the workloads of the last one are given back";
+        return with_blocked(progressing("Progressing", message));
+    }
     match chain.state {
         State::Succeeded => with_blocked(vec![succeeded(&chain.draft.status)]),
         State::Failed => with_blocked(failed(&chain.draft.status)),

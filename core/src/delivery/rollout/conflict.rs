@@ -71,7 +71,10 @@ pub(super) fn not_armed(given: &Given, (name, workload): &Member<'_>) -> Option<
 /// A workload of a run that is here, as it was latched and as it is.
 pub(super) type Latched<'a> = (&'a WorkloadRecord, Member<'a>);
 
-/// What to do about what others have written while batches go out.
+/// What to do about what others have written while batches go out, and where a run ends.
+const OR_ANOTHER: &str =
+    "bring that back, or begin another run by another spec.revision or sluice.dev/retry";
+const BRING_BACK: &str = "bring that back";
 const OR_AGAIN: &str = "bring that back, or begin another run by sluice.dev/retry";
 
 /// What stands in the way of a run whose batches go out.
@@ -81,7 +84,7 @@ pub(super) fn midway(desk: &Desk<'_>, run: &Run, members: &[Latched<'_>]) -> Opt
     each()
         .find_map(|member| claimed(given, member))
         .or_else(|| each().find_map(|member| autoscaler(given, member)))
-        .or_else(|| target_changed(run, members, None))
+        .or_else(|| target_changed(run, members, None, OR_ANOTHER))
         .or_else(|| resized(run, members))
         .or_else(|| overwritten(given, run, members, OR_AGAIN))
         .or_else(|| each().find_map(on_delete))
@@ -108,12 +111,13 @@ pub(super) fn undoing(
 ) -> Option<Why> {
     let Desk { given, again, .. } = *desk;
     let each = || members.iter().map(|(_, member)| member);
-    let written = || overwritten(given, run, members, "bring that back");
+    let written = || overwritten(given, run, members, BRING_BACK);
     each()
         .find_map(|member| claimed(given, member))
         .or_else(|| each().find_map(|member| autoscaler(given, member)))
         .or_else(|| {
-            target_changed(run, members, undoing.restores).filter(|_| run.mode == Mode::Update)
+            target_changed(run, members, undoing.restores, BRING_BACK)
+                .filter(|_| run.mode == Mode::Update)
         })
         .or_else(|| members.iter().find_map(|it| source_changed(run, it)))
         .or_else(|| written().filter(|_| !undoing.gives_way))
@@ -132,13 +136,16 @@ pub(super) fn after_success(given: &Given, members: &[Latched<'_>]) -> Option<Wh
 /// version before.
 pub(super) fn rolled_since(given: &Given, run: &Run, members: &[Latched<'_>]) -> Option<Why> {
     let uid = given.object.metadata.uid.as_deref().unwrap_or_default();
-    let is_as_left = |(_, workload): &Member<'_>| {
+    let is_as_left = |(record, (_, workload)): &Latched<'_>| {
+        // What a run in place brings back is looked at by itself.
+        let is_same =
+            run.mode == Mode::Update || record.template == identity::template(workload.object);
         Claim::of(workload.object).is_some_and(|claim| {
             let is_of_run = claim.uid == uid && claim.run == run.id;
-            is_of_run && is_reached(claim.wrote, present(Some(workload)))
+            is_same && is_of_run && is_reached(claim.wrote, present(Some(workload)))
         })
     };
-    let (_, (name, _)) = members.iter().find(|(_, member)| !is_as_left(member))?;
+    let (_, (name, _)) = members.iter().find(|it| !is_as_left(it))?;
     Some(Why::by(
         "RolledSince",
         name.to_string(),
@@ -234,7 +241,12 @@ fn template_in_git(again: &AppliedAgain, (name, workload): &Member<'_>) -> Optio
 }
 
 /// The target has another template than the run has begun with, or brings back.
-fn target_changed(run: &Run, members: &[Latched<'_>], restores: Option<&str>) -> Option<Why> {
+fn target_changed(
+    run: &Run,
+    members: &[Latched<'_>],
+    restores: Option<&str>,
+    remedy: &str,
+) -> Option<Why> {
     let (record, (name, workload)) = members.first()?;
     let template = identity::template(workload.object);
     let is_target = run.workloads.first() == Some(*record);
@@ -245,9 +257,7 @@ fn target_changed(run: &Run, members: &[Latched<'_>], restores: Option<&str>) ->
         Why::by(
             "TargetChanged",
             name.to_string(),
-            format!(
-                "{name} has another pod template than when the run began; bring that back, or begin another run by another spec.revision or sluice.dev/retry"
-            ),
+            format!("{name} has another pod template than when the run began; {remedy}"),
         )
     })
 }

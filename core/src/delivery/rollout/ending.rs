@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 use sluice_crds::RolloutStatus;
-use sluice_crds::rollout::{Mode, Run, Size};
+use sluice_crds::rollout::{Mode, RollingState, Run, Size};
 
 use super::batch::{ARMED, PairSizes};
 use super::claim::Ended;
@@ -119,7 +119,15 @@ pub(super) fn ending(
         return Ending::default();
     };
     match (run.mode, status.reverted) {
-        (Mode::Pair, reverted) => pair(&intent.sizes, members, reverted),
+        (Mode::Pair, reverted) => {
+            let gives_way = status.rolling_state == Some(RollingState::RolloutAbandoned);
+            // Another run follows, which counts what there is: it does not wait for a template to come back.
+            let is_left = |(record, member): &OfRun<'_>| {
+                let template = member.as_ref().map(|(_, it)| identity::template(it.object));
+                gives_way && record.template.is_some() && template != Some(record.template.clone())
+            };
+            pair(&intent.sizes, members, reverted, is_left)
+        }
         (Mode::Scale, _) => first_of(&intent.sizes, members),
         (Mode::Update, false) => rearm(&intent.sizes, members),
         (Mode::Update, true) => restored(desk, run, members),
@@ -128,8 +136,14 @@ pub(super) fn ending(
 
 /// The sources rise first. When the old version comes back, the target falls once they are available: if they
 /// do not come up, the new pods stay.
-fn pair(wanted: &[Size], members: &[OfRun<'_>], reverted: bool) -> Ending {
+fn pair(
+    wanted: &[Size],
+    members: &[OfRun<'_>],
+    reverted: bool,
+    is_left: impl Fn(&OfRun<'_>) -> bool,
+) -> Ending {
     let here = members.iter().enumerate().zip(wanted);
+    let here = here.filter(|((_, of_run), _)| !is_left(of_run));
     let here = here.filter_map(|((place, (_, member)), wanted)| {
         let (name, workload) = member.as_ref()?;
         Some((place, *wanted, name, workload))

@@ -4,7 +4,7 @@
 //! state machine takes its step, and the report its words.
 
 use jiff::Timestamp;
-use sluice_crds::rollout::{MetricRecord, Outcome};
+use sluice_crds::rollout::{MetricRecord, Outcome, Size};
 use sluice_crds::{Decision, RolloutStatus};
 
 use super::applied::unknown_applier;
@@ -24,7 +24,7 @@ mod batches;
 mod ends;
 mod verifying;
 
-pub(super) use batches::is_started;
+pub(super) use batches::{is_started, keeps_from_pods};
 
 /// What the gates of a batch say.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +54,10 @@ pub(super) struct Look {
     pub(super) call: Option<Box<Calling>>,
     /// What is left to do at an end.
     pub(super) ending: Ending,
+    /// At an end: the sizes that have to be written instead of those that are intended, for pods are missing.
+    pub(super) settles: Option<Vec<Size>>,
+    /// Over: workloads have to be given back before another run begins.
+    pub(super) gives_back: bool,
     /// What the metrics say.
     pub(super) metrics: Option<Vec<MetricRecord>>,
     /// Initializing: whether the start itself makes pods of the new version, if the gates let it.
@@ -218,9 +222,12 @@ fn appliers<'g: 'm, 'm>(
 /// Whether what is not up to date is waited for. One that is deleted does not wait for ever: a right may have been
 /// taken away, and its namespace may have to go.
 pub(super) fn waits_for_news(desk: &Desk<'_>) -> bool {
-    let since = desk.given.unsure_since;
-    let until = since.map(|since| later(since, desk.plan.deadline));
-    !desk.is_deleted() || until.is_none_or(|until| desk.at() < until)
+    let Some(deleted) = &desk.object().metadata.deletion_timestamp else {
+        return true;
+    };
+    // What was not known before that does not cut its end short.
+    let since = desk.given.unsure_since.map(|since| since.max(deleted.0));
+    since.is_none_or(|since| desk.at() < later(since, desk.plan.deadline))
 }
 
 /// Whether a batch may go out, as far as the plan and the gates say.

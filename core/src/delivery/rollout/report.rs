@@ -5,7 +5,7 @@ use std::ops::Deref;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::RolloutStatus;
-use sluice_crds::rollout::{BatchRollingState, Held, RollingState};
+use sluice_crds::rollout::{BatchRollingState, Held, MetricRecord, RollingState};
 
 use super::acts::{Act, acts};
 use super::calls::batch;
@@ -221,8 +221,12 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
         chain.draft.status.deadline = Some(time(at));
     }
     if chain.state == State::BatchVerifying && !chain.draft.moved {
-        let metrics = chain.look.metrics.take();
-        chain.draft.status.metrics = metrics.unwrap_or_default();
+        let metrics = chain.look.metrics.take().unwrap_or_default();
+        if metrics.iter().any(|it| begins_anew(it, before)) {
+            let at = later(desk.at(), patience(desk, &chain.draft.status));
+            chain.draft.status.deadline = Some(time(at));
+        }
+        chain.draft.status.metrics = metrics;
     }
     // What has come, and what has gone that was to go.
     let new = pods(chain.draft.status.upgraded_ready_replicas.unwrap_or(0));
@@ -249,11 +253,22 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
     }
 }
 
+/// Whether the row of a metric begins, and not because its value was outside its range before: the metric is given its
+/// time once more.
+fn begins_anew(metric: &MetricRecord, before: &RolloutStatus) -> bool {
+    let is_same = |it: &&MetricRecord| (&it.name, &it.checksum) == (&metric.name, &metric.checksum);
+    let last = before.metrics.iter().find(is_same);
+    // One with a value and without a row was outside.
+    let goes_on = last.is_some_and(|it| it.within_since.is_some() || it.value.is_some());
+    metric.within_since.is_some() && !goes_on
+}
+
 /// How long a run may go without progress. Once the pods of a batch are there, its metrics are given the time that
 /// they need.
 fn patience(desk: &Desk<'_>, status: &RolloutStatus) -> SignedDuration {
     let index = batch(status);
-    let is_measured = status.batch_rolling_state == Some(BatchRollingState::BatchVerifying)
+    let is_measured = status.rolling_state == Some(RollingState::RollingInBatches)
+        && status.batch_rolling_state == Some(BatchRollingState::BatchVerifying)
         && status
             .batches
             .get(index)

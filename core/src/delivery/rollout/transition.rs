@@ -103,6 +103,12 @@ impl Draft {
         });
     }
 
+    /// The run ends with other sizes than it had intended.
+    pub(super) fn settle(&mut self, desk: &Desk<'_>, sizes: Vec<Size>) {
+        self.progress(desk);
+        self.intend(desk, None, Some(sizes));
+    }
+
     /// The run goes to another state.
     pub(super) fn go(&mut self, desk: &Desk<'_>, next: State, look: &mut Look, gates: Gates<'_>) {
         let before = State::read(&self.status, desk.batches()).ok();

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use sluice_crds::RolloutStatus;
-use sluice_crds::rollout::{MetricRecord, Run};
+use sluice_crds::rollout::{MetricRecord, Mode, Run};
 
 use super::{Gates, Look, Why, appliers, autoscalers, closed, course, presence};
 use crate::delivery::rollout::batch::Due;
@@ -174,9 +174,19 @@ pub(in crate::delivery::rollout) fn is_started(
         let Some((_, workload)) = member else {
             return true;
         };
-        let is_paused = place == 0 && workload.is_paused();
-        is_reached(*wanted, present(Some(workload))) && !is_paused
+        let makes_pods = place > 0 || !keeps_from_pods(status, workload);
+        is_reached(*wanted, present(Some(workload))) && makes_pods
     })
+}
+
+/// Whether a pause keeps the target from what the run does with it. That of a CloneSet is about its template alone.
+pub(in crate::delivery::rollout) fn keeps_from_pods(
+    status: &RolloutStatus,
+    target: &Workload<'_>,
+) -> bool {
+    let mode = status.run.as_ref().map(|run| run.mode);
+    let is_scaled = mode == Some(Mode::Scale) && target.kind == Kind::CloneSet;
+    target.is_paused() && !is_scaled
 }
 
 /// Whether the start itself makes pods of the new version: the target gets more of them, or is a Deployment with pods

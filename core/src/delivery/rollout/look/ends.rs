@@ -1,15 +1,18 @@
 //! Where a run ends.
 
 use sluice_crds::RolloutStatus;
+use sluice_crds::rollout::Size;
 
 use super::{Look, Why, batches, course, presence, waits_for_news};
 use crate::delivery::rollout::app::NotFound;
 use crate::delivery::rollout::conflict::{self, Latched, Undoing};
-use crate::delivery::rollout::desk::Desk;
-use crate::delivery::rollout::ending::{Ending, ending, releases};
+use crate::delivery::rollout::course::Course;
+use crate::delivery::rollout::desk::{Desk, OfRun};
+use crate::delivery::rollout::ending::{Ending, ending, releases, settled};
 use crate::delivery::rollout::given::Name;
 use crate::delivery::rollout::signals::Signal;
 use crate::delivery::rollout::state::{Illegal, State};
+use crate::time::span::later;
 
 pub(super) fn look(
     desk: &Desk<'_>,
@@ -18,7 +21,7 @@ pub(super) fn look(
     look: &mut Look,
 ) -> Result<(), Illegal> {
     let run = status.run.as_ref().ok_or(Illegal)?;
-    course(desk, status)?;
+    let course = course(desk, status)?;
     let members = desk.of_run(run);
     presence(desk, &members, look, state == State::Finalising);
     // Which claims stay for the run that follows is decided by what the spec names.
@@ -33,6 +36,9 @@ pub(super) fn look(
     if state == State::Deleting && !waits_for_news(desk) && unsure.next().is_some() {
         let message = "what its workloads are is not known; they are left as they are";
         look.say(Signal::Contested, Why::new("Unknown", message));
+    }
+    if !look.signals.has(Signal::Stale) && state != State::Finalising && !status.reverted {
+        look.settles = short_of_pods(&course, status, &members);
     }
     let ending = ending(desk, status, run, &members);
     let here = members.iter().enumerate();
@@ -59,6 +65,22 @@ pub(super) fn look(
     }
     look.ending = ending;
     Ok(())
+}
+
+/// The sizes that leave nobody short of pods, where those that are intended do: the target may go while a run ends.
+fn short_of_pods(
+    course: &Course,
+    status: &RolloutStatus,
+    members: &[OfRun<'_>],
+) -> Option<Vec<Size>> {
+    let sizes = settled(course, members)?;
+    let of_sources = |sizes: &[Size]| -> i64 {
+        let sources = sizes.iter().skip(1).filter_map(|it| it.replicas);
+        sources.map(i64::from).sum()
+    };
+    let intent = status.intent.as_ref().filter(|it| it.batch.is_none());
+    let is_more = intent.is_none_or(|it| of_sources(&sizes) > of_sources(&it.sizes));
+    is_more.then_some(sizes)
 }
 
 /// What stands in the way of what is written now.
@@ -112,7 +134,10 @@ pub(super) fn over(desk: &Desk<'_>, status: &RolloutStatus, state: State, look: 
         let member = members[place].1.as_ref();
         member.is_some_and(|(name, _)| named.contains(name))
     };
-    if due.any(|place| !is_named(place)) {
+    let since = desk.given.unsure_since;
+    let is_hopeless = since.is_some_and(|since| later(since, desk.plan.deadline) <= desk.at());
+    if desk.is_modified(status) && !is_hopeless && due.any(|place| !is_named(place)) {
         look.signals = look.signals.without(Signal::Modified);
+        look.gives_back = true;
     }
 }

@@ -101,6 +101,13 @@ fn a_failure_is_not_taken_back_after_others_have_rolled_out() {
     };
     object["metadata"]["annotations"]["sluice.dev/rollout"] = foreign.text().into();
     others(&mut rolled);
+    // Its target was fixed where it is.
+    let mut fixed = failed();
+    let image = json!([{"name": "c", "image": "web:3"}]);
+    let field = "/spec/template/spec/containers";
+    fixed.cluster.foreign(&v2(), field, image, "kubectl");
+    deleted(&mut fixed);
+    assert_eq!(fixed.present(), (5, 10));
     for mut play in [scaled, rolled] {
         play.log.clear();
         deleted(&mut play);
@@ -210,6 +217,9 @@ fn what_the_next_run_does_not_name_is_given_back_first() {
         "targetRef": {"name": "web-v3"}, "revision": "3",
         "sourceRef": [{"kind": "Deployment", "name": "web-v2"}],
     }));
+    until(&mut play, "rolloutSucceed");
+    // It is not said of the new spec that it is out.
+    assert_eq!(play.ready(), ("False".into(), "Progressing".into()));
     play.run();
     assert_eq!(play.state(), "rolloutSucceed");
     assert_eq!(play.cluster.replicas(&name(Kind::Deployment, "web-v3")), 10);
@@ -228,4 +238,69 @@ fn a_claim_of_a_former_run_does_not_arm() {
     play.spec(&json!({"revision": "3"}));
     play.run();
     assert_eq!(play.state(), "verifyingSpec, held: NotArmed");
+}
+
+/// Flux prunes the Rollout, and a moment later its target.
+#[test]
+fn the_sources_get_their_pods_also_where_the_target_goes_last() {
+    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    play.cluster.delete(play.now);
+    until(&mut play, "rolloutDeleting");
+    play.cluster.workloads.remove(&v2());
+    play.run();
+    assert!(play.cluster.rollout.is_none());
+    assert_eq!(play.present(), (0, 10));
+}
+
+/// One commit changes the revision, and a label in both templates.
+#[test]
+fn a_source_with_another_template_does_not_keep_the_next_run_from_beginning() {
+    let mut play = pair(&json!({"rolloutStrategy": "DecreaseFirst", "numBatches": 2}));
+    while play.sizes().is_empty() {
+        play.look();
+    }
+    assert_eq!(play.present(), (0, 5));
+    for of in [v1(), v2()] {
+        let labels = json!({"commit": "2"});
+        let field = "/spec/template/metadata/labels";
+        play.cluster.foreign(&of, field, labels, "kubectl");
+    }
+    play.spec(&json!({"revision": "3"}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), (10, 0));
+}
+
+/// What a source was once does not count for a run of others.
+#[test]
+fn a_failed_claim_of_a_source_says_no_total() {
+    let mut play = failed();
+    let mut next = play.cluster.rollout.clone().unwrap();
+    deleted(&mut play);
+    assert_eq!(play.present(), (0, 10));
+    scale(&mut play, &v1(), 6);
+    play.deployment("web-v3", 4, "web:3");
+    next.metadata.uid = Some("r-2".into());
+    next.metadata.finalizers = None;
+    next.status = None;
+    play.cluster.rollout = Some(next);
+    play.spec(&json!({"targetRef": {"name": "web-v3"}, "revision": "3"}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.cluster.replicas(&name(Kind::Deployment, "web-v3")), 6);
+}
+
+/// Its pause is about its template.
+#[test]
+fn a_clone_set_that_is_paused_is_scaled() {
+    let mut play = in_place(Kind::CloneSet, &json!({"rolloutPlan": {"targetSize": 6}}));
+    let of = name(Kind::CloneSet, "db");
+    let field = "/spec/updateStrategy/paused";
+    play.cluster.foreign(&of, field, json!(true), "kubectl");
+    play.cluster.settle();
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.sizes(), ["Scale db 5", "Scale db 6"]);
 }

@@ -456,4 +456,14 @@ fn a_rollout_that_is_deleted_goes_back_also_where_others_are_not_known() {
         report.status.rolling_state,
         Some(RollingState::RolloutFailed)
     );
+    // What has just been written is behind for a moment.
+    let of_v1 = given.workloads.get_mut(&v1()).unwrap();
+    let object = std::sync::Arc::new(of_v1.object().unwrap().clone());
+    let is_behind = true;
+    *of_v1 = given::Sight::Here { object, is_behind };
+    let report = super::report(&given, &consider(&given), &Answer::NotAsked);
+    assert_eq!(
+        report.status.rolling_state,
+        Some(RollingState::RolloutDeleting)
+    );
 }

@@ -338,6 +338,32 @@ fn a_metric_has_the_time_that_its_row_needs_in_addition_to_the_deadline() {
     assert_eq!(after(0..0), "rolloutSucceed");
     assert_eq!(after(3..5), "rolloutSucceed");
     assert_eq!(after(30..31), "rolloutFailed");
+    // A value that is missing begins the row again, and is no reason to fail.
+    let mut play = pair(&plan);
+    for minute in 0..100 {
+        measured(&mut play, (minute != 30).then_some(0.01));
+        play.run();
+        play.pass(1);
+    }
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// The time of its metrics is not added to that of a way back.
+#[test]
+fn a_rollout_that_is_deleted_during_a_long_metric_goes_soon() {
+    let metric = json!([{"name": "errors", "interval": "24h"}]);
+    let plan = json!({"rolloutBatches": [{"replicas": 2, "canaryMetric": metric}, {}], "revertOnDelete": true});
+    let mut play = pair(&plan);
+    measured(&mut play, Some(0.01));
+    play.run();
+    assert_eq!(play.state(), "batchVerifying 0");
+    play.cluster.broken.insert("web:1".into());
+    play.cluster.delete(play.now);
+    play.run();
+    assert_eq!(play.state(), "rolloutDeleting");
+    play.pass(11);
+    play.run();
+    assert!(play.cluster.rollout.is_none());
 }
 
 /// What was measured before the pods were there is not said of them.
