@@ -198,7 +198,7 @@ async fn busy(stage: &Stage) -> Result<Metrics> {
     let asked = json!({
         "allowed": false,
         "at": "2026-11-20T08:00:00Z",
-        "subject": {"kind": "Pipeline", "namespace": "apps", "name": "shop", "action": "promote"},
+        "subject": {"kind": "Kustomization", "namespace": "apps", "name": "shop", "action": "promote"},
         "require": "all", "checked": [], "decidedBy": [], "message": "no gate is named",
     });
     let asked = serde_json::from_value(asked)?;

@@ -121,10 +121,13 @@ pub(super) fn ending(
     match (run.mode, status.reverted) {
         (Mode::Pair, reverted) => {
             let gives_way = status.rolling_state == Some(RollingState::RolloutAbandoned);
-            // Another run follows, which counts what there is: it does not wait for a template to come back.
+            let named = desk.names();
+            // The next run has it too, and counts what there is: it does not wait for a template to come back.
             let is_left = |(record, member): &OfRun<'_>| {
-                let template = member.as_ref().map(|(_, it)| identity::template(it.object));
-                gives_way && record.template.is_some() && template != Some(record.template.clone())
+                member.as_ref().is_some_and(|(name, it)| {
+                    let is_other = record.template != identity::template(it.object);
+                    gives_way && named.contains(name) && record.template.is_some() && is_other
+                })
             };
             pair(&intent.sizes, members, reverted, is_left)
         }

@@ -222,12 +222,15 @@ fn appliers<'g: 'm, 'm>(
 /// Whether what is not up to date is waited for. One that is deleted does not wait for ever: a right may have been
 /// taken away, and its namespace may have to go.
 pub(super) fn waits_for_news(desk: &Desk<'_>) -> bool {
-    let Some(deleted) = &desk.object().metadata.deletion_timestamp else {
-        return true;
-    };
-    // What was not known before that does not cut its end short.
-    let since = desk.given.unsure_since.map(|since| since.max(deleted.0));
-    since.is_none_or(|since| desk.at() < later(since, desk.plan.deadline))
+    news_until(desk).is_none_or(|until| desk.at() < until)
+}
+
+/// Until when what is not up to date is waited for. None: without end. What was not known before the Rollout was deleted
+/// does not cut its end short.
+pub(super) fn news_until(desk: &Desk<'_>) -> Option<Timestamp> {
+    let deleted = desk.object().metadata.deletion_timestamp.as_ref()?.0;
+    let since = desk.given.unsure_since?.max(deleted);
+    Some(later(since, desk.plan.deadline))
 }
 
 /// Whether a batch may go out, as far as the plan and the gates say.

@@ -15,7 +15,7 @@ use super::considered::{Answer, Considered, Told};
 use super::course::{count, pods};
 use super::desk::{Desk, counted};
 use super::given::Given;
-use super::look::{Gates, deadline};
+use super::look::{Gates, deadline, news_until};
 use super::plan::Plan;
 use super::signals::Signal;
 use super::state::State;
@@ -217,16 +217,19 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
         && batch.ready.is_none()
     {
         batch.ready = Some(time(desk.at()));
-        let at = later(desk.at(), patience(desk, &chain.draft.status));
-        chain.draft.status.deadline = Some(time(at));
+        renew(desk, &mut chain.draft.status);
     }
     if chain.state == State::BatchVerifying && !chain.draft.moved {
-        let metrics = chain.look.metrics.take().unwrap_or_default();
-        if metrics.iter().any(|it| begins_anew(it, before)) {
-            let at = later(desk.at(), patience(desk, &chain.draft.status));
-            chain.draft.status.deadline = Some(time(at));
-        }
+        let metrics = match chain.look.metrics.take() {
+            Some(metrics) => metrics,
+            None if chain.decides == Some(Signal::Stale) => Vec::new(),
+            None => before.metrics.iter().map(broken_off).collect(),
+        };
+        let begins = metrics.iter().any(|it| begins_anew(it, before));
         chain.draft.status.metrics = metrics;
+        if begins {
+            renew(desk, &mut chain.draft.status);
+        }
     }
     // What has come, and what has gone that was to go.
     let new = pods(chain.draft.status.upgraded_ready_replicas.unwrap_or(0));
@@ -247,9 +250,22 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
         let is_progress = intent.available.is_some() || all > 0;
         if is_progress {
             intent.available = Some(all);
-            let at = later(desk.at(), patience(desk, &chain.draft.status));
-            chain.draft.status.deadline = Some(time(at));
+            renew(desk, &mut chain.draft.status);
         }
+    }
+}
+
+/// The deadline begins again. One that stands still is moved by the length of its hold when that ends.
+fn renew(desk: &Desk<'_>, status: &mut RolloutStatus) {
+    let from = status.held.as_ref().map_or(desk.at(), |held| held.since.0);
+    status.deadline = Some(time(later(from, patience(desk, status))));
+}
+
+/// What stays of a metric while pods that were there are not: its row is broken off, as by a bad value.
+fn broken_off(metric: &MetricRecord) -> MetricRecord {
+    MetricRecord {
+        within_since: None,
+        ..metric.clone()
     }
 }
 
@@ -332,8 +348,7 @@ fn wakes(
         wakes.extend(since.map(|since| later(since, PATIENCE)));
     }
     // It goes then, whatever is known.
-    let goes = desk.given.unsure_since.filter(|_| desk.is_deleted());
-    wakes.extend(goes.map(|since| later(since, desk.plan.deadline)));
+    wakes.extend(news_until(desk));
     if let Some(told) = told {
         let revision = told.decision.subject.revision.as_deref();
         let revision = revision.and_then(|text| Revision::parse(text).ok());

@@ -328,6 +328,9 @@ fn judged(
     let counts = !matches!(verdict, Verdict::Blind | Verdict::Unmeasured);
     let value = measured.filter(|_| counts);
     let value = value.map(|it| it.value.to_string());
+    // That it was bad is remembered until it is good.
+    let bad = before.filter(|it| it.within_since.is_none());
+    let value = value.or_else(|| bad?.value.clone());
     // A value by itself is no news: it is another one after each measurement.
     let same = before
         .filter(|it| it.within_since == since.map(time) && it.value.is_some() == value.is_some());

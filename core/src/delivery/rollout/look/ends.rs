@@ -67,13 +67,14 @@ pub(super) fn look(
     Ok(())
 }
 
-/// The sizes that leave nobody short of pods, where those that are intended do: the target may go while a run ends.
+/// The sizes that leave nobody short of pods, where those that are intended do: the target has gone while a run ends.
 fn short_of_pods(
     course: &Course,
     status: &RolloutStatus,
     members: &[OfRun<'_>],
 ) -> Option<Vec<Size>> {
-    let sizes = settled(course, members)?;
+    let is_gone = members.first().is_some_and(|(_, target)| target.is_none());
+    let sizes = settled(course, members).filter(|_| is_gone)?;
     let of_sources = |sizes: &[Size]| -> i64 {
         let sources = sizes.iter().skip(1).filter_map(|it| it.replicas);
         sources.map(i64::from).sum()
@@ -134,10 +135,14 @@ pub(super) fn over(desk: &Desk<'_>, status: &RolloutStatus, state: State, look: 
         let member = members[place].1.as_ref();
         member.is_some_and(|(name, _)| named.contains(name))
     };
-    let since = desk.given.unsure_since;
-    let is_hopeless = since.is_some_and(|since| later(since, desk.plan.deadline) <= desk.at());
-    if desk.is_modified(status) && !is_hopeless && due.any(|place| !is_named(place)) {
+    let mut names = run.workloads.iter().filter_map(|it| Name::of(&it.r#ref));
+    let is_unsure = names.any(|name| desk.unsure(&name).is_some());
+    let since = desk.given.unsure_since.filter(|_| is_unsure);
+    let until = since.map(|since| later(since, desk.plan.deadline));
+    let may_wait = until.is_none_or(|until| desk.at() < until);
+    if desk.is_modified(status) && may_wait && due.any(|place| !is_named(place)) {
         look.signals = look.signals.without(Signal::Modified);
         look.gives_back = true;
+        look.wakes.extend(until);
     }
 }

@@ -466,4 +466,14 @@ fn a_rollout_that_is_deleted_goes_back_also_where_others_are_not_known() {
         report.status.rolling_state,
         Some(RollingState::RolloutDeleting)
     );
+    // That is waited for as long as anything is, and then it goes, woken by itself.
+    let deleted = given.object.metadata.deletion_timestamp.as_ref();
+    let until = deleted.unwrap().0 + SignedDuration::from_mins(10);
+    assert_eq!(report.wake, Some(until));
+    given.now.at = report.wake.unwrap();
+    let report = super::report(&given, &consider(&given), &Answer::NotAsked);
+    assert_eq!(
+        report.status.rolling_state,
+        Some(RollingState::RolloutFailed)
+    );
 }

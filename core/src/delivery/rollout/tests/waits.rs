@@ -348,6 +348,48 @@ fn a_metric_has_the_time_that_its_row_needs_in_addition_to_the_deadline() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
+/// Nor has it for ever: pods that come and go, and a value that was bad before it was missing, fail in the end.
+#[test]
+fn a_row_that_is_broken_off_again_and_again_fails_in_the_end() {
+    let metric = json!([{"name": "errors", "interval": "5m"}]);
+    let plan = json!({"rolloutBatches": [{"replicas": 2, "canaryMetric": metric}, {}]});
+    let mut flaps = pair(&plan);
+    let mut bad = pair(&plan);
+    for minute in 0..40 {
+        match minute % 4 {
+            3 => drop(flaps.cluster.broken.insert("web:2".into())),
+            _ => drop(flaps.cluster.broken.remove("web:2")),
+        }
+        measured(&mut flaps, Some(0.01));
+        flaps.cluster.settle();
+        flaps.run();
+        measured(&mut bad, [Some(0.5), None, Some(0.01)][minute % 3]);
+        bad.run();
+        for play in [&mut flaps, &mut bad] {
+            play.pass(1);
+        }
+    }
+    assert_eq!(flaps.state(), "rolloutFailed");
+    assert_eq!(bad.state(), "rolloutFailed");
+}
+
+/// A value is missing for half a day. The deadline is as far away as before, and no further.
+#[test]
+fn the_length_of_a_hold_counts_once() {
+    let metric = json!([{"name": "errors", "interval": "5m"}]);
+    let mut play = pair(&json!({"rolloutBatches": [{"replicas": 2, "canaryMetric": metric}, {}]}));
+    measured(&mut play, Some(0.01));
+    play.run();
+    measured(&mut play, None);
+    play.run();
+    assert_eq!(play.state(), "batchVerifying 0, held: MetricBlind");
+    play.pass(12 * 60);
+    measured(&mut play, Some(0.01));
+    play.look();
+    let left = play.status().deadline.unwrap().0 - play.now;
+    assert!(left.get_seconds() <= 15 * 60, "{left}");
+}
+
 /// The time of its metrics is not added to that of a way back.
 #[test]
 fn a_rollout_that_is_deleted_during_a_long_metric_goes_soon() {
