@@ -42,8 +42,8 @@ fn kinds<K: Resource<DynamicType = ()>>() -> String {
     }
 }
 
-/// The zone in which the windows of all gatekeepers here, or everywhere, are written. Whoever may not see
-/// gatekeepers sees UTC.
+/// The zone in which the windows of all gatekeepers here, or everywhere, are written. People who may not see
+/// gatekeepers see UTC.
 pub(crate) async fn zone(connection: &Connection, everywhere: bool) -> Zone {
     let api: Api<Gatekeeper> = connection.api(connection.area(everywhere));
     let found = list(&api, ListParams::default()).await;

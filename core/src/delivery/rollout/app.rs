@@ -71,7 +71,7 @@ pub(super) fn entries(app: &Value) -> impl Iterator<Item = (&Value, &str, Name)>
         let found = (group?, word?);
         let mut kinds = Kind::ALL.into_iter();
         let kind = kinds.find(|kind| (kind.group(), kind.as_str()) == found)?;
-        // Whoever may write the status may have made it up.
+        // People who may write the status may have made it up.
         let may_be = |it: &str| it.len() <= NAME_LENGTH;
         let name = name.to_owned();
         (may_be(namespace) && may_be(&name)).then_some((entry, namespace, Name { kind, name }))

@@ -59,7 +59,7 @@ fn with_rules(play: &mut Play) -> usize {
     patterns
 }
 
-/// Whoever writes the rules of a Kustomization must not keep others waiting.
+/// Somebody who writes the rules of a Kustomization must not keep others waiting.
 #[test]
 fn a_pattern_is_compiled_once_a_look_however_far_that_goes() {
     let plan = json!({"numBatches": 30, "lastBatchToRollout": 28});
