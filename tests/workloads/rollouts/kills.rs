@@ -136,12 +136,13 @@ impl Scene {
         Ok(())
     }
 
-    /// Of the four pods of one object those that are updated go one by one. Kubernetes deletes a pod by its name alone:
-    /// where its controller lags, it takes a new pod for the old one and deletes it as well, while the next one goes.
+    /// Of the four pods of one object those that are updated go one by one, and the run deletes none itself. Two were
+    /// seen unready at once under load, for a cause that is not known yet.
     async fn one_by_one(&self, serving: &Serving) -> Result<()> {
         let Extremes { fewest_ready, most } = serving.extremes().await?;
         assert_eq!(most, 4);
         ensure!((2..4).contains(&fewest_ready), "{fewest_ready} were ready");
+        assert_eq!(self.keeper.carried_out(&Method::DELETE, "/pods/", ""), 0);
         Ok(())
     }
 }
