@@ -13,7 +13,7 @@ use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::rollout::WorkloadReference;
 
-use super::applied::{applied_at, corrects_drift};
+use super::applied::{applied_at, corrects_drift, flux};
 use super::given::{Applier, Given, Member, Name, Sight, references};
 use super::identity;
 use super::plan;
@@ -253,10 +253,6 @@ fn of_target(given: &Given) -> Option<(Applier, &Value)> {
     let app = Applier::of(namespace, &object.spec.target_ref)?;
     let object = given.applier(&app).object()?;
     Some((app, object))
-}
-
-fn flux(object: &Value) -> Option<FluxObject> {
-    FluxObject::deserialize(object).ok()
 }
 
 /// The revision that was applied last. A chart that comes from a registry is known by its digest.

@@ -7,11 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::Value;
+use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::ConsumerKind;
 
 use super::given::{Applier, Given, Member, Name, Sight};
+use super::why::Why;
 use super::workload::{Kind, Workload};
+use crate::flux::observed::{is_observed, is_suspended};
 use crate::flux::users::labelled;
 
 mod fields;
@@ -31,15 +35,19 @@ const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
 const REPLICAS: &str = "/spec/replicas";
 pub(super) const TEMPLATE: &str = "/spec/template";
 
-/// The fields of the workloads of a look that Flux writes again, and what of it does. It is found out once a look:
-/// patterns have to be compiled.
+/// What Flux writes again of the workloads of a look. It is found out once a look: patterns have to be compiled.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct AppliedAgain(BTreeMap<(Name, &'static str), Applier>);
+pub(super) struct AppliedAgain {
+    /// The fields, and what of Flux does it.
+    fields: BTreeMap<(Name, &'static str), Applier>,
+    /// What leaves fields alone by its newest spec, while Flux may still be at work by an older one.
+    not_yet: BTreeSet<Applier>,
+}
 
 impl AppliedAgain {
     /// Of these workloads.
     pub(super) fn of(given: &Given, workloads: BTreeSet<Name>) -> Self {
-        let mut found = BTreeMap::new();
+        let mut found = Self::default();
         let mut known = BTreeMap::new();
         for name in workloads {
             let Some(object) = given.sight(&name).object() else {
@@ -56,19 +64,41 @@ impl AppliedAgain {
                 }
                 let read = || Rules::read(of, applier.kind);
                 let rules = known.entry(applier.clone()).or_insert_with(read);
-                for field in fields.iter().filter(|it| !rules.ignore(&name, it)) {
-                    let place = (name.clone(), *field);
-                    found.entry(place).or_insert_with(|| applier.clone());
+                for field in fields {
+                    if !rules.ignore(&name, field) {
+                        let place = (name.clone(), field);
+                        found.fields.entry(place).or_insert(applier.clone());
+                    } else if !is_in_effect(of) {
+                        found.not_yet.insert(applier.clone());
+                    }
                 }
             }
         }
-        Self(found)
+        found
     }
 
     /// What of Flux writes the field again.
     pub(super) fn by(&self, name: &Name, field: &'static str) -> Option<&Applier> {
-        self.0.get(&(name.clone(), field))
+        self.fields.get(&(name.clone(), field))
     }
+
+    /// Why a run does not begin yet: Flux may undo once more what its newest spec leaves alone.
+    ///
+    /// The run waits as it waits for gates. It must not be unready meanwhile: a Kustomization with `wait` that brings
+    /// the Rollout would wait for that.
+    pub(super) fn not_yet(&self) -> Option<Why> {
+        let applier = self.not_yet.first()?;
+        let message = format!("{applier} has not applied its newest spec yet: see its conditions");
+        Some(Why::by("NotApplied", applier.to_string(), message))
+    }
+}
+
+/// Whether Flux does what the spec of this object says. It may be at work by an older one, which lasts until it has
+/// succeeded once with this one: the generations of its conditions do not tell, for it writes the newest one there.
+fn is_in_effect(applier: &Value) -> bool {
+    let object = flux(applier).unwrap_or_default();
+    let is_first = object.metadata.generation == Some(1);
+    is_first || is_observed(&object) || is_suspended(&object)
 }
 
 /// The fields that it has applied, and does not leave alone as a whole.
@@ -131,6 +161,11 @@ pub fn appliers(workload: &Workload<'_>) -> Vec<Applier> {
         name,
     })
     .collect()
+}
+
+/// A Kustomization or HelmRelease, as far as it can be read.
+pub(super) fn flux(object: &Value) -> Option<FluxObject> {
+    FluxObject::deserialize(object).ok()
 }
 
 fn manager(kind: ConsumerKind) -> &'static str {

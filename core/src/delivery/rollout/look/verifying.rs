@@ -37,6 +37,9 @@ pub(super) fn look(desk: &Desk<'_>, gates: Gates<'_>, look: &mut Look) {
         look.wakes.extend(until);
         return look.say(Signal::Closed, why);
     }
+    if let Some(why) = desk.again.not_yet() {
+        return look.say(Signal::Closed, why);
+    }
     match begin::begin(desk.given, desk.plan, &members) {
         Err(refusal) => refused(&refusal, look),
         Ok(None) => look.say(

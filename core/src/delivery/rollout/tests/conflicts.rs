@@ -247,6 +247,43 @@ fn what_has_to_be_written_is_told_anew() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
+/// Flux reads a spec when it begins, and may be long at work by it. Its newest spec counts once it has succeeded with
+/// that.
+#[test]
+fn what_flux_is_told_to_leave_alone_it_may_undo_once_more() {
+    let (kind, applied) = (ConsumerKind::Kustomization, json!({"f:replicas": {}}));
+    let rules = json!({"ignore": [{"paths": ["/spec"]}]});
+    let applier = |play: &mut Play, with: Value| {
+        let object = play.cluster.appliers.values_mut().next().unwrap();
+        json_patch::merge(object, &with);
+        play.run();
+    };
+    let of = |generation: i64, observed: i64| json!({"metadata": {"generation": generation}, "status": {"observedGeneration": observed}});
+    let with = |plan: Value, applies: Value| {
+        let mut play = pair(&plan);
+        flux(&mut play, &v1(), kind, &applied, &rules);
+        applier(&mut play, applies);
+        play
+    };
+    let mut waits = with(json!({}), of(3, 2));
+    assert_eq!(waits.state(), "verifyingSpec, held: NotApplied");
+    assert_eq!(waits.ready(), ("True".into(), "NotApplied".into()));
+    assert_eq!(waits.present(), (0, 10));
+    rests(&mut waits);
+    applier(&mut waits, of(3, 3));
+    assert_eq!(waits.state(), "rolloutSucceed");
+    // There was no other spec before the first. What is suspended applies nothing.
+    assert_eq!(with(json!({}), of(1, -1)).state(), "rolloutSucceed");
+    let suspended = json!({"metadata": {"generation": 3}, "spec": {"suspend": true}});
+    assert_eq!(with(json!({}), suspended).state(), "rolloutSucceed");
+    // A run that has begun goes on: a Kustomization that waits for the Rollout succeeds after it.
+    let mut midway = with(json!({"numBatches": 2, "lastBatchToRollout": 0}), of(2, 2));
+    applier(&mut midway, of(3, 2));
+    midway.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    midway.run();
+    assert_eq!(midway.state(), "rolloutSucceed");
+}
+
 /// Nothing goes out before it is known, and what an annotation says need not be known.
 #[test]
 fn flux_that_is_not_known_yet_is_waited_for() {
