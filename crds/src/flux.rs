@@ -121,6 +121,9 @@ pub struct FluxStatus {
     /// The generation that its controller has dealt with; -1 before it has looked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Of a HelmRelease: the generation with which it has begun to act last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_attempted_generation: Option<i64>,
     /// Its conditions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

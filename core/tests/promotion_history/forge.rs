@@ -104,7 +104,7 @@ impl World {
                 (pull.title, pull.description) = (title.clone(), description.clone());
                 Outcome::Done
             }
-            Task::Join(joining) => self.join(object, joining),
+            Task::Join(joining) => self.join(object, joining)?,
             Task::Merge { number, commit, .. } => return self.merge(object, *number, commit),
             Task::Close { number, commit, .. } => {
                 let number = number.or_else(|| Some(self.forge.of(object).last()?.number));
@@ -216,11 +216,13 @@ impl World {
         is_mixed && merged.as_bytes()[0].is_multiple_of(2)
     }
 
-    fn join(&mut self, object: &PullRequest, joining: &Joining) -> Outcome {
+    fn join(&mut self, object: &PullRequest, joining: &Joining) -> Result<Outcome, String> {
         let branch = &object.spec.source_branch;
         if self.git.find(branch).as_ref() != Some(&joining.head) {
-            return Outcome::Failed(Failure::new(Word::Changed, "it has another commit by now"));
+            let failure = Failure::new(Word::Changed, "it has another commit by now");
+            return Ok(Outcome::Failed(failure));
         }
+        self.joins(object, joining)?;
         let join = Join {
             head_sha: joining.head.clone(),
             active_sha: joining.active.clone(),
@@ -228,7 +230,7 @@ impl World {
             at: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(joining.at),
         };
         self.git().join(branch, &join);
-        Outcome::Done
+        Ok(Outcome::Done)
     }
 
     /// The merge that an order asks for, now.

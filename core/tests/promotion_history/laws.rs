@@ -6,13 +6,14 @@
 //! - The controller merges by an order that was accepted, before its end, and each commit once, unless
 //!   somebody has forced it away.
 //! - What it merges has the files that were ordered, unless somebody has pushed in between.
+//! - It joins histories only as an accepted status says.
 //! - A commit status is a success only for what an accepted status lets pass.
 
 use std::collections::BTreeSet;
 use std::ops::Add;
 
 use jiff::Timestamp;
-use sluice_core::delivery::pull_request::Telling;
+use sluice_core::delivery::pull_request::{Joining, Telling};
 use sluice_crds::commit_status::{KEY_LABELS, Phase};
 use sluice_crds::pipeline::{MergeGate, Order};
 use sluice_crds::pull_request::{Change, PullRequestState};
@@ -30,6 +31,8 @@ pub(super) struct Ledger {
     ordered: Vec<Ordered>,
     /// What the controller has merged: branches and heads.
     merged: BTreeSet<(String, String)>,
+    /// What is to be joined: branches, heads, and what the branches had.
+    joins: BTreeSet<(String, String, String)>,
     /// What was let pass: branches and heads.
     let_pass: BTreeSet<(String, String)>,
     /// What was taken back.
@@ -125,6 +128,9 @@ impl World {
                 let pass = head.map(|head| (branch.clone(), head));
                 self.ledger.let_pass.extend(pass);
             }
+            let join = environment.join.as_ref();
+            let join = join.map(|it| (branch.clone(), it.head_sha.clone(), it.active_sha.clone()));
+            self.ledger.joins.extend(join);
             let Some(order) = &environment.order else {
                 continue;
             };
@@ -153,6 +159,18 @@ impl World {
             });
         }
         Ok(())
+    }
+
+    /// The controller joins the history of an environment to what is proposed.
+    pub(super) fn joins(&self, object: &PullRequest, joining: &Joining) -> Result<(), String> {
+        let branch = object.spec.target_branch.clone();
+        let join = (branch, joining.head.clone(), joining.active.clone());
+        match self.ledger.joins.contains(&join) {
+            true => Ok(()),
+            false => Err(format!(
+                "{join:?} is joined, and no accepted status says so"
+            )),
+        }
     }
 
     /// The controller merges a pull request, as it has asked at some instant.
@@ -248,12 +266,9 @@ impl World {
     }
 
     /// The status is lost: whatever the environments have is where they begin, and what was taken back is
-    /// known only where a branch has the commit that says so. A forge that squashes leaves none.
+    /// known only where a branch has the commit that says so, or its pull request.
     pub(super) fn forgets(&mut self) {
         self.ledger.strange.clear();
-        if self.setup.squashes {
-            self.ledger.taken.clear();
-        }
         let head = |branch: &String| self.git.head(branch);
         self.ledger.taken.retain(|it| head(&it.branch) == it.merged);
     }

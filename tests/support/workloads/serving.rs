@@ -41,6 +41,8 @@ struct Book {
     pods: BTreeMap<String, (String, bool)>,
     /// None: not all have been seen yet.
     extremes: Option<Extremes>,
+    /// Each change, in a line.
+    story: Vec<String>,
     /// The list was read again: what was in between is not known.
     is_torn: bool,
 }
@@ -94,6 +96,22 @@ impl Serving {
         ensure!(!is_torn, "the watch broke off: {extremes:?}, at least");
         Ok(extremes)
     }
+
+    /// The extremes were these.
+    ///
+    /// # Errors
+    ///
+    /// If they were others: then every change of a pod is told.
+    pub async fn were(&self, expected: Extremes) -> Result<()> {
+        let found = self.extremes().await?;
+        let story = || self.book.lock().story.join("\n");
+        ensure!(
+            found == expected,
+            "{found:?} instead of {expected:?}:\n{}",
+            story()
+        );
+        Ok(())
+    }
 }
 
 fn counts(pod: &Pod) -> bool {
@@ -120,6 +138,7 @@ impl Book {
                 self.note();
             }
             Event::Delete(pod) => {
+                self.tell(&pod, "gone");
                 self.pods.remove(&pod.uid().unwrap_or_default());
                 self.note();
             }
@@ -129,10 +148,25 @@ impl Book {
     fn take(&mut self, pod: &Pod) {
         let is_there = counts(pod);
         let (uid, seen) = entry(pod);
+        self.tell(
+            pod,
+            match (is_there, seen.1) {
+                (false, _) => "going",
+                (true, true) => "ready",
+                (true, false) => "not ready",
+            },
+        );
         match is_there {
             true => self.pods.insert(uid, seen),
             false => self.pods.remove(&uid),
         };
+    }
+
+    fn tell(&mut self, pod: &Pod, how: &str) {
+        let uid = pod.uid().unwrap_or_default();
+        let version = pod.resource_version().unwrap_or_default();
+        let line = format!("{version} {} {uid} {how}", pod.name_any());
+        self.story.push(line);
     }
 
     fn note(&mut self) {

@@ -88,6 +88,9 @@ pub(super) struct Merge {
     pub(super) pull_request: String,
     pub(super) key: String,
     pub(super) head: String,
+    /// The commit that gates are asked about: the head, or what the head only joins to a history. It has the same
+    /// files, and people have seen and approved it before.
+    pub(super) about: String,
     pub(super) method: Option<MergeMethod>,
     /// Whether the controller merges it.
     pub(super) is_auto: bool,
@@ -281,6 +284,7 @@ fn going_back(
         Some(Merge {
             pull_request: object.metadata.name.clone()?,
             key: object.spec.about.key.clone(),
+            about: head.clone(),
             head,
             method: environment.merge_method,
             is_auto: merges != RevertMerge::Manual,
@@ -365,6 +369,7 @@ fn merge(at: &At<'_, '_>, until: Option<Timestamp>) -> Option<Merge> {
         pull_request: object.metadata.name.clone()?,
         key: object.spec.about.key.clone(),
         head: at.tip.sha.clone(),
+        about: at.tip.joined.as_ref().unwrap_or(&at.tip.sha).clone(),
         method: at.me.env.spec.merge_method,
         is_auto: at.me.env.spec.auto_merge,
         revert: None,
@@ -376,7 +381,7 @@ fn merge(at: &At<'_, '_>, until: Option<Timestamp>) -> Option<Merge> {
 /// Asks the gates of an environment about the merge.
 fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
     let branch = seen.env.branch();
-    let revision = revision(branch, &merge.head)?;
+    let revision = revision(branch, &merge.about)?;
     let surroundings = given.surroundings.get(seen.env.place)?;
     let (gates, what) = match merge.revert {
         Some(_) => (&surroundings.revert_gates, What::Revert),

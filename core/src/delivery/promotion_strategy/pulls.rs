@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::promotion_strategy::PullRequestRecord;
-use sluice_crds::pull_request::{Change, PullRequestState};
+use sluice_crds::pull_request::{Change, PullRequestState, Tree};
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
@@ -408,23 +408,21 @@ fn expired(
     finished.map(deleted).chain(left).collect()
 }
 
-/// The trees of reverts that were merged and are in what an environment has, whether or not their
-/// RevertCommits are there.
-pub(super) fn reverted(asker: &Asker<'_>, env: &Env<'_>, own: &[&Arc<PullRequest>]) -> Vec<String> {
-    let Some(active) = &env.active else {
-        return Vec::new();
-    };
+/// The reverts that were merged and are in what an environment has, whether or not their RevertCommits are there.
+pub(super) fn reverts<'g>(
+    asker: &Asker<'_>,
+    env: &Env<'_>,
+    own: &[&'g Arc<PullRequest>],
+) -> impl Iterator<Item = &'g Tree> {
     let of_env = own
         .iter()
         .filter(|it| it.spec.about.environment == env.branch());
-    let trees = of_env.filter_map(|it| {
+    of_env.filter_map(|it| {
         let Some(Change::Tree(tree)) = &it.spec.change else {
             return None;
         };
-        let has_it = merges::has(asker, active, it.status.as_ref()?);
-        has_it.then(|| tree.of.clone())
-    });
-    trees.collect()
+        merges::has(asker, env.active.as_ref()?, it.status.as_ref()?).then_some(tree)
+    })
 }
 
 /// What becomes of those whose environment the spec does not have any more: they are closed, and then

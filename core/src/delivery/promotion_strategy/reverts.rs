@@ -7,15 +7,15 @@
 
 use std::sync::Arc;
 
-use sluice_crds::RevertCommit;
 use sluice_crds::promotion_strategy::{Arrival, Environment, Held, Wait};
 use sluice_crds::pull_request::Tree;
 use sluice_crds::revert_commit::RevertMerge;
+use sluice_crds::{PullRequest, RevertCommit};
 
 use super::arrival::Arrived;
 use super::checks::short;
 use super::evidence::Sight;
-use super::pulls::{Pull, Standing};
+use super::pulls::{self, Pull, Standing};
 use super::rules::{self, wait};
 use super::tips::{Asker, Dry, Env, dry_of};
 use super::{Given, words};
@@ -292,13 +292,14 @@ pub(super) fn current<'g>(
 }
 
 /// What is held: what was taken back before, and what is being taken back, as long as the RevertCommit is
-/// there.
+/// there. `written`: what reverts say of an environment of which nothing else is known.
 pub(super) fn held(
     (given, asker): (&Given, &Asker<'_>),
     env: &Env<'_>,
     candidates: &[Candidate<'_>],
     current: Option<&Current<'_>>,
     arrived: Option<&Arrived>,
+    written: Vec<Held>,
 ) -> Vec<Held> {
     // Also one whose spec is refused, perhaps since somebody has changed it.
     let named = |name: &str| {
@@ -319,10 +320,14 @@ pub(super) fn held(
         })
     };
     // What the environment has with its fix is held no longer.
-    let left = before
-        .iter()
-        .filter(|it| is_there(&it.revert_commit) && !is_fixed(it));
-    let mut all: Vec<Held> = left.cloned().collect();
+    let left = before.iter().cloned().chain(written);
+    let left = left.filter(|it| is_there(&it.revert_commit) && !is_fixed(it));
+    let mut all: Vec<Held> = Vec::new();
+    for held in left {
+        if !all.contains(&held) {
+            all.push(held);
+        }
+    }
     let was = env.record.and_then(|record| record.active.as_ref());
     let has_gone_back = arrived.is_some_and(|it| it.by == Arrival::Revert);
     let taking = current.map(|it| {
@@ -335,11 +340,6 @@ pub(super) fn held(
         .iter()
         .find(|it| has_gone_back && was.is_some_and(|was| was.hydrated_sha == it.object.spec.from));
     let taken = taken.map(|it| (it.name(), was.and_then(|was| was.dry_sha.as_deref())));
-    if let Sight::Known(Some(written)) = written(asker, env)
-        && is_there(&written.revert_commit)
-    {
-        all.push(written);
-    }
     for (name, dry) in taking.into_iter().chain(taken) {
         let Some(dry) = dry.filter(|_| !all.iter().any(|it| it.revert_commit == name)) else {
             continue;
@@ -352,21 +352,28 @@ pub(super) fn held(
     all
 }
 
-/// What the commit of a revert says that it has taken back, for an environment of which nothing else is known
-/// any more. A merge of it has it as its second parent. Of any other environment nothing is read.
-pub(super) fn written(asker: &Asker<'_>, env: &Env<'_>) -> Sight<Option<Held>> {
+/// What reverts have taken back, for an environment of which nothing else is known any more. Of any other environment
+/// nothing is read. Their commits say so, and their pull requests: a forge that squashes keeps no message of a commit.
+pub(super) fn written(
+    asker: &Asker<'_>,
+    env: &Env<'_>,
+    own: &[&Arc<PullRequest>],
+) -> Sight<Vec<Held>> {
     let is_known = env.record.is_some_and(|record| record.active.is_some());
     let Some(active) = env.active.as_ref().filter(|_| !is_known) else {
-        return Sight::Known(None);
+        return Sight::Known(Vec::new());
     };
-    let said = |message: &str| {
-        let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
-        Some(Held {
-            dry_sha: value(HELD)?.to_owned(),
-            revert_commit: value(REVERT)?.to_owned(),
-        })
-    };
-    let commit = match asker.commit(&active.sha) {
+    let merged = pulls::reverts(asker, env, own);
+    let mut all: Vec<Held> = merged.filter_map(|tree| said(&tree.message)).collect();
+    of_commit(asker, &active.sha).map(|held| {
+        all.extend(held);
+        all
+    })
+}
+
+/// What the commit of a revert says that it has taken back. A merge of it has it as its second parent.
+fn of_commit(asker: &Asker<'_>, sha: &str) -> Sight<Option<Held>> {
+    let commit = match asker.commit(sha) {
         Sight::Known(commit) => commit,
         other => return other.map(|_| None),
     };
@@ -375,6 +382,15 @@ pub(super) fn written(asker: &Asker<'_>, env: &Env<'_>) -> Sight<Option<Held>> {
         (None, Some(merged)) => asker.commit(merged).map(|merged| said(&merged.message)),
         (None, None) => Sight::Known(None),
     }
+}
+
+/// What the message of a revert says that it has taken back.
+fn said(message: &str) -> Option<Held> {
+    let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
+    Some(Held {
+        dry_sha: value(HELD)?.to_owned(),
+        revert_commit: value(REVERT)?.to_owned(),
+    })
 }
 
 impl Candidate<'_> {

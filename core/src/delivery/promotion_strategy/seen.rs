@@ -60,7 +60,8 @@ pub(super) fn see<'g>(
     let reverting = reverts::current(given, &env, &candidates);
     let pull = pulls::of(given, asker, &env, own, reverting.as_ref());
     let mut trees = reverts::trees(&candidates);
-    trees.extend(pulls::reverted(asker, &env, own));
+    trees.extend(pulls::reverts(asker, &env, own).map(|it| it.of.clone()));
+    let written = reverts::written(asker, &env, own);
     let traces = Traces {
         object: &given.object,
         asker,
@@ -70,10 +71,7 @@ pub(super) fn see<'g>(
             .collect(),
         reverts: &trees,
         are_reverts_known: reverts::are_known(&candidates)
-            && matches!(
-                reverts::written(asker, &env),
-                Sight::Known(_) | Sight::Absent
-            ),
+            && matches!(written, Sight::Known(_) | Sight::Absent),
         now: given.now.at,
     };
     let arrived = arrival::arrived(&env, &traces);
@@ -83,6 +81,7 @@ pub(super) fn see<'g>(
         &candidates,
         reverting.as_ref(),
         arrived.as_ref(),
+        written.known().unwrap_or_default(),
     );
     let current = reverting.as_ref().map(|current| (current, &pull));
     let statuses = reverts::statuses(given, &candidates, &held, current);

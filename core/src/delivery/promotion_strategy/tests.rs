@@ -169,6 +169,27 @@ impl Play {
         }
     }
 
+    /// A gate with that name is kept by a rule.
+    fn keep(&mut self, name: &str, rule: &Value) {
+        let metadata = json!({"name": name, "namespace": "apps"});
+        let key = Key {
+            namespace: "apps".to_owned(),
+            name: name.to_owned(),
+        };
+        let gatekeeper = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper", "metadata": metadata, "spec": rule,
+        }));
+        self.world
+            .gatekeepers
+            .insert(key.clone(), Arc::new(gatekeeper.unwrap()));
+        let gate = serde_json::from_value(json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate", "metadata": metadata,
+            "spec": {"gatekeepers": [{"name": name}]},
+        }));
+        self.world.gates.insert(key, gate.unwrap());
+        self.open.remove(name);
+    }
+
     fn pass(&mut self, minutes: i64) {
         self.now += SignedDuration::from_mins(minutes);
     }

@@ -186,6 +186,14 @@ impl Tip {
 }
 
 impl<T> Sight<T> {
+    /// What is known.
+    pub(super) fn known(self) -> Option<T> {
+        match self {
+            Sight::Known(it) => Some(it),
+            Sight::Absent | Sight::Pending | Sight::Failed(_) => None,
+        }
+    }
+
     /// The same of something else.
     pub(super) fn map<U>(self, map: impl FnOnce(T) -> U) -> Sight<U> {
         match self {

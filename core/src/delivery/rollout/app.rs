@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
-use serde::Deserialize;
 use serde_json::Value;
 use sluice_crds::Rollout;
 use sluice_crds::flux::FluxObject;
@@ -257,6 +256,9 @@ fn of_target(given: &Given) -> Option<(Applier, &Value)> {
 
 /// The revision that was applied last. A chart that comes from a registry is known by its digest.
 fn applied(kind: ConsumerKind, app: &FluxObject) -> Option<String> {
+    if kind == ConsumerKind::Kustomization && is_unhealthy(app) {
+        return app.status.last_attempted_revision.clone();
+    }
     let registry = SourceKind::OCIRepository;
     let is_of_registry = uses(kind, app)
         .iter()
@@ -267,6 +269,13 @@ fn applied(kind: ConsumerKind, app: &FluxObject) -> Option<String> {
         SourceKind::HelmChart
     };
     runs(source, kind, app).map(str::to_owned)
+}
+
+/// Whether a Kustomization has applied everything, and not all of it is healthy. Only this run may make it so: it lets
+/// out the version that fixes the one before.
+fn is_unhealthy(app: &FluxObject) -> bool {
+    let ready = condition(app, "Ready");
+    ready.is_some_and(|it| it.status == "False" && it.reason == "HealthCheckFailed")
 }
 
 /// Why it is not known which revision the target has: Flux is at work, or could not apply what it wanted to. A
@@ -281,8 +290,8 @@ pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
     let is_ready = ready.is_some_and(|it| it.status == "True");
     let is_applied = match app.kind {
         ConsumerKind::Kustomization => {
-            status.last_applied_revision.is_some()
-                && status.last_applied_revision == status.last_attempted_revision
+            let applied = applied(app.kind, &object);
+            applied.is_some() && applied == status.last_attempted_revision
         }
         ConsumerKind::HelmRelease => is_ready && applied(app.kind, &object).is_some(),
     };
@@ -294,7 +303,8 @@ pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
         true => may_be_old_until(given, target).is_some(),
         false => applied_at(target.object, app.kind).is_some_and(is_older),
     };
-    let is_settled = is_applied && !is_at_work(&object) && !is_before;
+    let is_at_work = is_at_work(&object) && !is_unhealthy(&object);
+    let is_settled = is_applied && !is_at_work && !is_before;
     // In words that stay the same while it tries again.
     (!is_settled).then(|| Why {
         by: Some(app.to_string()),

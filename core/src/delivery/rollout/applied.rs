@@ -15,7 +15,7 @@ use sluice_crds::gated_source::ConsumerKind;
 use super::given::{Applier, Given, Member, Name, Sight};
 use super::why::Why;
 use super::workload::{Kind, Workload};
-use crate::flux::observed::{is_observed, is_suspended};
+use crate::flux::observed::{condition, is_suspended};
 use crate::flux::users::labelled;
 
 mod fields;
@@ -40,8 +40,8 @@ pub(super) const TEMPLATE: &str = "/spec/template";
 pub(super) struct AppliedAgain {
     /// The fields, and what of Flux does it.
     fields: BTreeMap<(Name, &'static str), Applier>,
-    /// What leaves fields alone by its newest spec, while Flux may still be at work by an older one.
-    not_yet: BTreeSet<Applier>,
+    /// The fields that its newest spec leaves alone, while Flux may still be at work by an older one.
+    once_more: BTreeMap<(Name, &'static str), Applier>,
 }
 
 impl AppliedAgain {
@@ -62,15 +62,21 @@ impl AppliedAgain {
                 if fields.is_empty() {
                     continue;
                 }
-                let read = || Rules::read(of, applier.kind);
-                let rules = known.entry(applier.clone()).or_insert_with(read);
+                let read = || {
+                    (
+                        Rules::read(of, applier.kind),
+                        is_in_effect(of, applier.kind),
+                    )
+                };
+                let (rules, is_in_effect) = known.entry(applier.clone()).or_insert_with(read);
                 for field in fields {
-                    if !rules.ignore(&name, field) {
-                        let place = (name.clone(), field);
-                        found.fields.entry(place).or_insert(applier.clone());
-                    } else if !is_in_effect(of) {
-                        found.not_yet.insert(applier.clone());
-                    }
+                    let into = match rules.ignore(&name, field) {
+                        false => &mut found.fields,
+                        true if !*is_in_effect => &mut found.once_more,
+                        true => continue,
+                    };
+                    let place = (name.clone(), field);
+                    into.entry(place).or_insert(applier.clone());
                 }
             }
         }
@@ -86,19 +92,33 @@ impl AppliedAgain {
     ///
     /// The run waits as it waits for gates. It must not be unready meanwhile: a Kustomization with `wait` that brings
     /// the Rollout would wait for that.
-    pub(super) fn not_yet(&self) -> Option<Why> {
-        let applier = self.not_yet.first()?;
+    pub(super) fn once_more(&self, members: &[Member<'_>]) -> Option<Why> {
+        let mut fields = members.iter().enumerate().flat_map(|(place, (name, _))| {
+            let written = written(name, place == 0).iter();
+            written.map(|field| (name.clone(), *field))
+        });
+        let applier = fields.find_map(|place| self.once_more.get(&place))?;
         let message = format!("{applier} has not applied its newest spec yet: see its conditions");
         Some(Why::by("NotApplied", applier.to_string(), message))
     }
 }
 
-/// Whether Flux does what the spec of this object says. It may be at work by an older one, which lasts until it has
-/// succeeded once with this one: the generations of its conditions do not tell, for it writes the newest one there.
-fn is_in_effect(applier: &Value) -> bool {
+/// Whether nothing of Flux is at work by an older spec of this object any more. The generations of its conditions do
+/// not tell: Flux writes the newest there, whatever it works by.
+fn is_in_effect(applier: &Value, kind: ConsumerKind) -> bool {
     let object = flux(applier).unwrap_or_default();
-    let is_first = object.metadata.generation == Some(1);
-    is_first || is_observed(&object) || is_suspended(&object)
+    let generation = object.metadata.generation;
+    let is_of_newest = |seen: Option<i64>| seen.is_some() && seen == generation;
+    let is_first = generation == Some(1);
+    let begun = match kind {
+        // It is unready while it applies. It succeeds only once everything is healthy, which may need this run.
+        ConsumerKind::Kustomization => {
+            condition(&object, "Ready").is_some_and(|it| it.status == "False")
+        }
+        ConsumerKind::HelmRelease => is_of_newest(object.status.last_attempted_generation),
+    };
+    let is_done = is_of_newest(object.status.observed_generation);
+    is_first || begun || is_done || is_suspended(&object)
 }
 
 /// The fields that it has applied, and does not leave alone as a whole.

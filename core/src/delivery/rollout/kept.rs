@@ -44,9 +44,10 @@ const OF_HELM_RELEASE: &[&str] = &[
     "/spec/chartRef",
     "/spec/chart/spec/sourceRef",
     "/status/observedGeneration",
+    "/status/lastAttemptedGeneration",
 ];
 /// What is read of its conditions, and of its releases. A Kustomization has no such releases.
-const OF_CONDITION: &[&str] = &["/type", "/status", "/lastTransitionTime"];
+const OF_CONDITION: &[&str] = &["/type", "/status", "/reason", "/lastTransitionTime"];
 const OF_RELEASE: &[&str] = &["/chartVersion", "/ociDigest", "/status"];
 /// How many releases are kept, the newest first.
 const RELEASES: usize = 5;
@@ -285,7 +286,7 @@ mod tests {
                     ]},
                     "history": [{"chartVersion": "1.0.0", "digest": "x"}],
                     "conditions": [
-                        {"type": "Ready", "status": "True", "message": "x", "lastTransitionTime": "t"},
+                        {"type": "Ready", "status": "True", "reason": "R", "message": "x", "lastTransitionTime": "t"},
                         {"type": "Healthy", "status": "True"},
                     ],
                 },
@@ -294,7 +295,9 @@ mod tests {
         let status = |releases: Value| {
             json!({
                 "inventory": {"entries": [{"id": "shop_web_apps_Deployment", "v": "v1"}]},
-                "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "t"}],
+                "conditions": [
+                    {"type": "Ready", "status": "True", "reason": "R", "lastTransitionTime": "t"},
+                ],
                 "history": releases,
             })
         };

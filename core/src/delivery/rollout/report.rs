@@ -222,7 +222,12 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
     if chain.state == State::BatchVerifying && !chain.draft.moved {
         let metrics = match chain.look.metrics.take() {
             Some(metrics) => metrics,
-            None if chain.decides == Some(Signal::Stale) => Vec::new(),
+            // What was good may have gone bad meanwhile. What was bad is not good again.
+            None if chain.decides == Some(Signal::Stale) => {
+                let all = before.metrics.iter();
+                let bad = all.filter(|it| it.within_since.is_none());
+                bad.cloned().collect()
+            }
             None => before.metrics.iter().map(broken_off).collect(),
         };
         let begins = metrics.iter().any(|it| begins_anew(it, before));

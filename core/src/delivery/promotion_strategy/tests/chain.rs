@@ -252,7 +252,13 @@ fn a_key_that_nobody_writes_is_told_with_those_that_there_are() {
     play.hydrate("v2");
     play.settle();
     play.check("env/dev", "helth", "success");
-    play.pass(11);
+    play.settle();
+    // It is told when it takes long, and nothing else wakes it for that.
+    let active = play.environment("env/dev").active.clone().unwrap();
+    let long = active.since.0 + SignedDuration::from_mins(10);
+    assert_eq!(play.look().wake, Some(long));
+    assert!(!play.message("env/test").contains("helth"));
+    play.now = long;
     play.settle();
     assert!(
         play.message("env/test").ends_with("there are helth"),

@@ -295,24 +295,36 @@ fn the_files_of_an_earlier_promotion_are_nobody_s_promotion() {
     assert_eq!(arrived(&play).0, Some(Arrival::Foreign));
 }
 
+/// Somebody pushes to the environment while the forge merges: no forge holds the branch meanwhile.
+#[test]
+fn a_mixture_of_what_was_ordered_and_a_push_is_told_and_goes_no_further() {
+    let mut play = ordered();
+    let proposed = play.repository.head("env/dev-next");
+    play.repository.push_bare("env/dev", "pushed meanwhile");
+    play.forge();
+    assert_eq!(play.merges, [("env/dev".to_owned(), proposed.clone())]);
+    let mixed = play.repository.head("env/dev");
+    assert_ne!(
+        play.repository.tree(&mixed),
+        play.repository.tree(&proposed)
+    );
+    play.forge_works = true;
+    play.check("env/dev", "health", "success");
+    play.settle();
+    assert_eq!(arrived(&play).0, Some(Arrival::Foreign));
+    assert_eq!(play.reason("env/test"), Some("WaitsForEnvironment"));
+    // The environment itself gets nothing more before a person has accepted it.
+    play.hydrate("v3");
+    play.settle();
+    assert_eq!(play.reason("env/dev"), Some("ForeignCommit"));
+    assert_eq!(play.merges.len(), 1);
+}
+
 impl Play {
     /// A gate with that name closes at an instant of this day.
     fn closes(&mut self, name: &str, at: &str) {
         let closed = json!([{"name": "freeze", "from": at, "until": "2026-11-23T23:00:00"}]);
-        let gatekeeper = serde_json::from_value(json!({
-            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gatekeeper",
-            "metadata": {"name": "freeze", "namespace": "apps"}, "spec": {"schedule": {"closed": closed}},
-        }));
-        let gatekeeper: sluice_crds::Gatekeeper = gatekeeper.unwrap();
-        let key = Key::of(&gatekeeper.metadata);
-        self.world.gatekeepers.insert(key, Arc::new(gatekeeper));
-        let gate = serde_json::from_value(json!({
-            "apiVersion": "sluice.dev/v1alpha1", "kind": "Gate",
-            "metadata": {"name": name, "namespace": "apps"}, "spec": {"gatekeepers": [{"name": "freeze"}]},
-        }));
-        let gate: Gate = gate.unwrap();
-        self.world.gates.insert(Key::of(&gate.metadata), gate);
-        self.open.remove(name);
+        self.keep(name, &json!({"schedule": {"closed": closed}}));
     }
 
     /// What a check has said of the commit that a branch has counts for half a minute.

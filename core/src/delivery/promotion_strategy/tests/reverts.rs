@@ -344,6 +344,28 @@ fn a_join_needs_no_new_checks() {
     assert_eq!(play.at("env/prod"), Some(fix.as_str()));
 }
 
+/// What people have approved, and what lists allow or deny, is the commit of the hydrator: one that only joins it to a
+/// history has the same files, and is not asked about anew.
+#[test]
+fn gates_are_asked_about_what_a_join_joins() {
+    let (mut play, first, _) = broken(&json!({}));
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    play.settle();
+    let fix = play.hydrate("v3");
+    let head = play.repository.head("env/prod-next");
+    play.spec(|spec| spec["environments"][0]["gates"] = json!({"refs": [{"name": "approved"}]}));
+    play.keep("approved", &json!({"revisions": {"allow": [head]}}));
+    play.reverts[0].spec.fixed_by = Some(fix.clone());
+    play.settle();
+    assert_eq!(play.at("env/prod"), Some(fix.as_str()));
+    let (_, merged) = play.merges.last().unwrap();
+    assert_ne!(*merged, head);
+    let asked = play.told.last().unwrap();
+    let revision = format!("env/prod@sha1:{head}");
+    assert_eq!(asked.subject.revision, Some(revision));
+}
+
 #[test]
 fn where_a_forge_squashes_each_promotion_is_joined_first() {
     let mut play = Play::with(&json!({
@@ -371,9 +393,10 @@ fn a_rebase_that_would_mix_waits_for_a_person() {
 }
 
 /// The strategy was made again, or the environment was taken out of it for a moment.
-#[test]
-fn what_is_held_is_still_held_after_a_lost_status() {
+#[rstest]
+fn what_is_held_is_still_held_after_a_lost_status(#[values(false, true)] squashes: bool) {
     let (mut play, first, second) = broken(&json!({}));
+    play.squashes = squashes;
     let one = revert(&play, "back", &first);
     play.reverts.push(one);
     play.settle();
@@ -383,6 +406,14 @@ fn what_is_held_is_still_held_after_a_lost_status() {
     assert_eq!(play.environment("env/prod").held[0].dry_sha, second);
     assert_eq!(play.reason("env/prod"), Some("Held"));
     assert_eq!(play.merges.len(), merges);
+    // With its fix it is held no longer, and a status that is lost then holds it no more.
+    let fix = play.hydrate("v3");
+    play.reverts[0].spec.fixed_by = Some(fix.clone());
+    play.settle();
+    assert_eq!(play.at("env/prod"), Some(fix.as_str()));
+    play.object.status = None;
+    play.settle();
+    assert_eq!(play.environment("env/prod").held, []);
 }
 
 #[test]

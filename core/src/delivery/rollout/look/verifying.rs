@@ -37,9 +37,6 @@ pub(super) fn look(desk: &Desk<'_>, gates: Gates<'_>, look: &mut Look) {
         look.wakes.extend(until);
         return look.say(Signal::Closed, why);
     }
-    if let Some(why) = desk.again.not_yet() {
-        return look.say(Signal::Closed, why);
-    }
     match begin::begin(desk.given, desk.plan, &members) {
         Err(refusal) => refused(&refusal, look),
         Ok(None) => look.say(
@@ -75,7 +72,10 @@ fn begins(
         look.say(Signal::Contested, conflict);
     }
     if let Some(first) = beginning.first {
-        closed(desk, first, gates, look);
+        match desk.again.once_more(members) {
+            Some(why) => look.say(Signal::Closed, why),
+            None => closed(desk, first, gates, look),
+        }
     }
     look.beginning = Some(beginning);
 }

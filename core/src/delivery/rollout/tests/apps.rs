@@ -318,6 +318,29 @@ fn a_kustomization_that_is_not_ready_for_another_reason_has_its_revision() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
+/// What it has applied is not healthy: it may be the version that this run replaces.
+#[test]
+fn a_kustomization_that_waits_for_what_is_unhealthy_has_the_revision_that_it_has_tried() {
+    let mut play = apps(&json!({}));
+    play.gate("open");
+    let mut app = kustomization(SECOND, &["shop_web-v2_apps_Deployment"]);
+    app["status"]["lastAppliedRevision"] = FIRST.into();
+    app["metadata"]["generation"] = 2.into();
+    let ready = |play: &mut Play, app: &mut Value, status: &str, reason: &str| {
+        app["status"]["conditions"][0]["status"] = status.into();
+        app["status"]["conditions"][0]["reason"] = reason.into();
+        put(play, "web-v2", app.clone());
+        play.run();
+    };
+    for (status, reason) in [("Unknown", "Progressing"), ("False", "BuildFailed")] {
+        ready(&mut play, &mut app, status, reason);
+        assert_eq!(play.state(), "verifyingSpec, held: NotApplied", "{reason}");
+    }
+    ready(&mut play, &mut app, "False", "HealthCheckFailed");
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(asked(&play), [SECOND]);
+}
+
 /// The watch of Kustomizations is behind: it shows the revision before.
 #[test]
 fn a_workload_that_has_changed_since_the_kustomization_was_ready_is_of_another_revision() {

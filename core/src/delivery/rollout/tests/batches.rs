@@ -376,3 +376,25 @@ fn pods_are_listed_only_while_they_count() {
         assert_eq!(lists(&play), expected, "{revert}");
     }
 }
+
+/// A replica that begins to lead knows no workload: what was good may be bad by now, and what was bad is no new row.
+#[test]
+fn what_is_not_known_breaks_a_row_and_forgets_no_bad_value() {
+    let metric = json!([{"name": "errors", "interval": "5m", "metricsRange": {"max": 0.02}}]);
+    for (value, is_kept) in [(0.01, false), (0.5, true)] {
+        let mut play = pair(&json!({"numBatches": 2, "canaryMetric": metric}));
+        for _ in 0..3 {
+            measures(&mut play, "errors", value);
+            play.run();
+            play.pass(1);
+        }
+        let row = play.status().metrics;
+        let mut given = play.given().unwrap();
+        let unknown = given::Sight::Unknown("it was not read yet".into());
+        given.workloads.insert(v2(), unknown);
+        given.unsure_since = Some(given.now.at);
+        let now = report(&given, &consider(&given), &Answer::NotAsked).report;
+        let expected = if is_kept { row } else { Vec::new() };
+        assert_eq!(now.status.metrics, expected, "{value}");
+    }
+}

@@ -181,9 +181,10 @@ fn flux(play: &mut Play, of: &Name, kind: ConsumerKind, applied: &Value, spec: &
         namespace: "flux-system".into(),
         name: "apps".into(),
     };
-    play.cluster
-        .appliers
-        .insert(applier, json!({ "spec": spec }));
+    play.cluster.appliers.insert(
+        applier,
+        json!({"metadata": {"generation": 1}, "spec": spec}),
+    );
 }
 
 #[test]
@@ -247,41 +248,109 @@ fn what_has_to_be_written_is_told_anew() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
-/// Flux reads a spec when it begins, and may be long at work by it. Its newest spec counts once it has succeeded with
-/// that.
+/// Of this generation of its spec its controller has observed another one, or so.
+fn newer(status: &Value) -> Value {
+    let mut object = json!({"metadata": {"generation": 3}, "status": {"observedGeneration": 2}});
+    json_patch::merge(&mut object["status"], status);
+    object
+}
+
+/// A pair, of which the old one has its size from Flux, which leaves that alone by now.
+fn ignored(plan: &Value, kind: ConsumerKind, applier: &Value) -> Play {
+    let rules = json!([{"paths": ["/spec"]}]);
+    let spec = match kind {
+        ConsumerKind::Kustomization => json!({"ignore": rules}),
+        ConsumerKind::HelmRelease => {
+            json!({"driftDetection": {"mode": "enabled", "ignore": rules}})
+        }
+    };
+    let mut play = pair(plan);
+    flux(&mut play, &v1(), kind, &json!({"f:replicas": {}}), &spec);
+    changes(&mut play, applier);
+    play
+}
+
+fn changes(play: &mut Play, applier: &Value) {
+    let object = play.cluster.appliers.values_mut().next().unwrap();
+    json_patch::merge(object, applier);
+    play.run();
+}
+
+/// Flux reads a spec when it begins, and may be long at work by it.
 #[test]
 fn what_flux_is_told_to_leave_alone_it_may_undo_once_more() {
-    let (kind, applied) = (ConsumerKind::Kustomization, json!({"f:replicas": {}}));
-    let rules = json!({"ignore": [{"paths": ["/spec"]}]});
-    let applier = |play: &mut Play, with: Value| {
-        let object = play.cluster.appliers.values_mut().next().unwrap();
-        json_patch::merge(object, &with);
-        play.run();
-    };
-    let of = |generation: i64, observed: i64| json!({"metadata": {"generation": generation}, "status": {"observedGeneration": observed}});
-    let with = |plan: Value, applies: Value| {
-        let mut play = pair(&plan);
-        flux(&mut play, &v1(), kind, &applied, &rules);
-        applier(&mut play, applies);
-        play
-    };
-    let mut waits = with(json!({}), of(3, 2));
+    let kind = ConsumerKind::Kustomization;
+    let mut waits = ignored(&json!({}), kind, &newer(&json!({})));
     assert_eq!(waits.state(), "verifyingSpec, held: NotApplied");
     assert_eq!(waits.ready(), ("True".into(), "NotApplied".into()));
     assert_eq!(waits.present(), (0, 10));
     rests(&mut waits);
-    applier(&mut waits, of(3, 3));
+    changes(&mut waits, &newer(&json!({"observedGeneration": 3})));
     assert_eq!(waits.state(), "rolloutSucceed");
-    // There was no other spec before the first. What is suspended applies nothing.
-    assert_eq!(with(json!({}), of(1, -1)).state(), "rolloutSucceed");
-    let suspended = json!({"metadata": {"generation": 3}, "spec": {"suspend": true}});
-    assert_eq!(with(json!({}), suspended).state(), "rolloutSucceed");
     // A run that has begun goes on: a Kustomization that waits for the Rollout succeeds after it.
-    let mut midway = with(json!({"numBatches": 2, "lastBatchToRollout": 0}), of(2, 2));
-    applier(&mut midway, of(3, 2));
+    let plan = json!({"numBatches": 2, "lastBatchToRollout": 0});
+    let mut midway = ignored(&plan, kind, &json!({}));
+    changes(&mut midway, &newer(&json!({})));
     midway.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
     midway.run();
     assert_eq!(midway.state(), "rolloutSucceed");
+}
+
+#[test]
+fn flux_is_not_waited_for_where_nothing_of_it_is_at_work_by_an_older_spec() {
+    let ready = |status: &str| {
+        newer(&json!({"conditions": [{
+            "type": "Ready", "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-11-23T09:00:00Z",
+        }]}))
+    };
+    let attempted = |generation: i64| newer(&json!({"lastAttemptedGeneration": generation}));
+    let suspended = json!({"metadata": {"generation": 3}, "spec": {"suspend": true}});
+    let first = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": -1}});
+    let (kustomization, helm) = (ConsumerKind::Kustomization, ConsumerKind::HelmRelease);
+    let cases = [
+        // There was no other spec before the first. What is suspended applies nothing.
+        (kustomization, first, true),
+        (kustomization, suspended, true),
+        (kustomization, ready("Unknown"), false),
+        (kustomization, ready("True"), false),
+        // It has ended without success: everything has to be healthy for that, and the run may be what is missing.
+        (kustomization, ready("False"), true),
+        (helm, ready("False"), false),
+        (helm, attempted(2), false),
+        (helm, attempted(3), true),
+    ];
+    for (kind, applier, begins) in cases {
+        let play = ignored(&json!({}), kind, &applier);
+        let expected = if begins {
+            "rolloutSucceed"
+        } else {
+            "verifyingSpec, held: NotApplied"
+        };
+        assert_eq!(play.state(), expected, "{kind:?} {applier}");
+    }
+}
+
+/// Only fields that the run writes matter, and what a person has to do is told first.
+#[test]
+fn what_a_person_has_to_do_is_told_before_flux_is_waited_for() {
+    let kind = ConsumerKind::Kustomization;
+    let rules = |path: &str| json!({"ignore": [{"paths": [path]}]});
+    let mut play = pair(&json!({}));
+    let applied = json!({"f:replicas": {}, "f:paused": {}});
+    flux(&mut play, &v2(), kind, &applied, &rules("/spec/paused"));
+    changes(&mut play, &newer(&json!({})));
+    assert_eq!(held(&play).0, "AppliedAgain");
+    // The source is not paused by the run.
+    let mut play = pair(&json!({}));
+    flux(
+        &mut play,
+        &v1(),
+        kind,
+        &json!({"f:paused": {}}),
+        &rules("/spec/paused"),
+    );
+    changes(&mut play, &newer(&json!({})));
+    assert_eq!(play.state(), "rolloutSucceed");
 }
 
 /// Nothing goes out before it is known, and what an annotation says need not be known.

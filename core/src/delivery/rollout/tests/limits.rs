@@ -43,7 +43,7 @@ fn with_rules(play: &mut Play) -> usize {
         namespace: "flux-system".into(),
         name: "apps".into(),
     };
-    let object = json!({"spec": {"ignore": rules}});
+    let object = json!({"metadata": {"generation": 1}, "spec": {"ignore": rules}});
     play.cluster.appliers.insert(applier, object);
     for workload in play.cluster.workloads.values_mut() {
         let metadata = &mut workload["metadata"];
