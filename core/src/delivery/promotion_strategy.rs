@@ -11,9 +11,9 @@
 //! |---|---|---|
 //! | 1 | `tips`, `metadata` | what both branches of each environment have, and from which dry commit it is |
 //! | 2 | `arrival` | how an environment got what it has |
-//! | 3 | `graph`, `checks`, `child`, `pulls`, `merges`, `reverts`, `seen` | which environments wait for which, what was found out, the pull requests, the way back |
-//! | 4 | `rules`, `sequence`, `upkeep` | everything that holds back what is proposed, in a fixed order |
-//! | 5 | `considered`, `fresh` | what the gates say of what nothing else holds back, and whether it is known well enough to order it |
+//! | 3 | `graph`, `checks`, `child`, `pulls`, `merges`, `reverting`, `reverts`, `seen` | which environments wait for which, what was found out, the pull requests, the way back |
+//! | 4 | `at`, `waits`, `rules`, `sequence`, `upkeep` | everything that holds back what is proposed, in a fixed order |
+//! | 5 | `plan`, `considered`, `fresh` | what the gates say of what nothing else holds back, and whether it is known well enough to order it |
 //! | 6 | `settled`, `conditions`, `dry`, `report` | the status, and what has to be done |
 //!
 //! A merge is ordered in the status, which is written onto the version of the object that it was decided
@@ -22,6 +22,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sluice_crds::promotion_strategy::marks;
 use sluice_crds::{
     CommitStatus, PromotionStrategy, PromotionStrategyStatus, PullRequest, RevertCommit, Subject,
 };
@@ -32,8 +33,10 @@ use crate::flux::observed::Found;
 use crate::gate::set::Gathered;
 use crate::text::refusal::Refusals;
 use crate::time::clock::Now;
+use crate::verdict::status::requested_at;
 
 mod arrival;
+mod at;
 mod checks;
 pub mod child;
 mod conditions;
@@ -44,8 +47,10 @@ mod fresh;
 mod graph;
 mod merges;
 pub mod metadata;
+mod plan;
 mod pulls;
 mod report;
+mod reverting;
 mod reverts;
 mod rules;
 mod seen;
@@ -56,13 +61,15 @@ mod spec;
 mod tests;
 mod tips;
 mod upkeep;
+mod waits;
 mod words;
 
 pub use conditions::{BLOCKED, BYPASSED, is_said_to_be_read};
-pub use considered::{Asked, Considered, What, consider};
+pub use considered::{Considered, consider};
 pub use dry::dry_commit_status;
 pub use evidence::Evidence;
-pub use report::{is_requested, report};
+pub use plan::{Asked, What};
+pub use report::report;
 pub use spec::{LONGEST_NAME, check};
 pub use upkeep::join_message;
 
@@ -101,6 +108,20 @@ pub fn branches(object: &PromotionStrategy) -> impl Iterator<Item = String> {
     let environments = spec.environments.iter();
     let both = environments.flat_map(|it| [it.branch.clone(), spec.proposed_branch(it)]);
     [spec.dry_branch.clone()].into_iter().chain(both)
+}
+
+/// What somebody has written to ask for a fresh look, in the words of Flux or of the GitOps Promoter.
+fn request(object: &PromotionStrategy) -> Option<String> {
+    let annotations = object.metadata.annotations.as_ref();
+    let refreshed = || annotations?.get(marks::REFRESHED_AT).cloned();
+    requested_at(&object.metadata).or_else(refreshed)
+}
+
+/// Whether somebody has asked for a fresh look that the status does not answer yet.
+pub fn is_requested(object: &PromotionStrategy) -> bool {
+    let status = object.status.as_ref();
+    let answered = status.and_then(|status| status.last_handled_reconcile_at.as_ref());
+    request(object).is_some_and(|request| Some(&request) != answered)
 }
 
 /// The result of a look. `changed` is also true if the status says the same and something has to be done:

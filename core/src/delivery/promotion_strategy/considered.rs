@@ -3,48 +3,23 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use sluice_crds::pipeline::{MergeGate, MergeMethod};
-use sluice_crds::promotion_strategy::{CheckOf, EnvironmentStatus, Wait};
+use sluice_crds::pipeline::MergeGate;
+use sluice_crds::promotion_strategy::{CheckOf, Wait};
 use sluice_crds::revert_commit::RevertMerge;
 
+use super::at::At;
 use super::checks::{self, About};
 use super::evidence::{Question as Fact, Sight};
 use super::graph::Graph;
-use super::merges;
-use super::pulls;
-use super::reverts::{self, Current};
-use super::rules::{self, At};
+use super::plan::{Asked, Merge, Plan, What};
+use super::reverting::Current;
 use super::seen::{Seen, own, see};
 use super::tips::{Asker, environments};
-use super::{Access, Given, fresh, subject};
-use crate::delivery::{asked, order};
+use super::waits::{first_failing, wait};
+use super::{Access, Given, fresh, merges, pulls, rules, subject};
+use crate::delivery::asked;
 use crate::revision::Revision;
 use crate::text::refusal::Refusals;
-
-/// What a PromotionStrategy wants to know of gates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Merge what is proposed, or let people merge it.
-    Promote,
-    /// Give later environments what this one has.
-    Pass,
-    /// Bring an environment back.
-    Revert,
-}
-
-impl What {
-    /// The word, as decisions have it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            What::Promote => "promote",
-            What::Pass => "pass",
-            What::Revert => "revert",
-        }
-    }
-}
-
-/// A question to the gates, with their answer.
-pub type Asked = asked::Asked<What>;
 
 /// What the gates are asked in a look, and what they say. [`report`](super::report) continues from here.
 pub struct Considered {
@@ -70,36 +45,6 @@ pub(super) enum Found {
     Unknown(String),
     /// There is something to report.
     Plans(Vec<Plan>),
-}
-
-/// What becomes of an environment, before the gates have answered.
-pub(super) struct Plan {
-    /// Everything of its status but what the answer of the gates decides.
-    pub(super) status: EnvironmentStatus,
-    pub(super) acts: Vec<super::Act>,
-    pub(super) wakes: Vec<Timestamp>,
-    /// What the gates are asked about the merge. None: something else holds it back, or nothing is proposed.
-    pub(super) merge: Option<Merge>,
-}
-
-/// A pull request that nothing but gates and people hold back.
-#[derive(Clone, Debug)]
-pub(super) struct Merge {
-    pub(super) pull_request: String,
-    pub(super) key: String,
-    pub(super) head: String,
-    /// The commit that gates are asked about: the head, or what the head only joins to a history. It has the same
-    /// files, and people have seen and approved it before.
-    pub(super) about: String,
-    pub(super) method: Option<MergeMethod>,
-    /// Whether the controller merges it.
-    pub(super) is_auto: bool,
-    /// The RevertCommit that it carries out. None: it is a promotion.
-    pub(super) revert: Option<String>,
-    /// What keeps the forge from merging it so far.
-    pub(super) refused: Option<merges::Refusal>,
-    /// When a check or a gate of an environment before it may end that lets it pass now.
-    pub(super) until: Option<Timestamp>,
 }
 
 impl Considered {
@@ -263,7 +208,7 @@ fn going_back(
     asked: &mut Vec<Asked>,
 ) -> Plan {
     let environment = seen.env.spec;
-    let mut waits: Vec<Wait> = reverts::waits(&seen.pull).into_iter().collect();
+    let mut waits: Vec<Wait> = rules::of_revert(&seen.pull).into_iter().collect();
     let object = seen.pull.object.filter(|_| waits.is_empty());
     let commit = object.and_then(|object| object.status.as_ref()?.commit_sha.clone());
     let merges = current.merges(environment);
@@ -276,7 +221,7 @@ fn going_back(
             recorded: &[],
         };
         let checks = checks::of(given, asker, environment, CheckOf::Proposed, about);
-        waits.extend(rules::first_failing(&checks, "the revert"));
+        waits.extend(first_failing(&checks, "the revert"));
         until = checks.iter().filter_map(|check| check.next).min();
     }
     let merge = object.zip(commit).filter(|_| waits.is_empty());
@@ -342,7 +287,7 @@ fn active_gates(at: &At<'_, '_>, asked: &mut Vec<Asked>) -> Option<Wait> {
         let (decision, until) = asked::decide(Some(gates), subject, &revision, at.given.now);
         let wait = (!decision.allowed).then(|| Wait {
             next: decision.next.clone(),
-            ..rules::wait("GateClosed", format!("{branch}: {}", decision.message))
+            ..wait("GateClosed", format!("{branch}: {}", decision.message))
         });
         asked.push(Asked {
             environment: branch.to_owned(),
@@ -360,7 +305,7 @@ fn unaskable(branch: &str) -> Wait {
     let message = format!(
         "the gates cannot be asked about a commit of {branch}; give the branch a simpler name"
     );
-    rules::wait("GateClosed", message)
+    wait("GateClosed", message)
 }
 
 fn merge(at: &At<'_, '_>, until: Option<Timestamp>) -> Option<Merge> {
@@ -413,27 +358,4 @@ fn promote(given: &Given, seen: &Seen<'_>, merge: &Merge) -> Option<Asked> {
         until,
         revision,
     })
-}
-
-impl Merge {
-    /// Until when it is not ordered again.
-    pub(super) fn put_off(&self) -> Option<Timestamp> {
-        self.refused.as_ref()?.until
-    }
-
-    /// Whether a status has an order for this merge that holds now, and not for longer than the gates admit it.
-    pub(super) fn is_ordered(
-        &self,
-        record: &EnvironmentStatus,
-        until: Option<Timestamp>,
-        now: Timestamp,
-    ) -> bool {
-        record.order.as_ref().is_some_and(|order| {
-            order.key == self.key
-                && order.pull_request == self.pull_request
-                && order.head_sha == self.head
-                && order.method == self.method
-                && order::holds(order, until, now)
-        })
-    }
 }

@@ -5,8 +5,9 @@
 
 use jiff::SignedDuration;
 
-use super::considered::{Asked, Plan, What};
-use super::{Act, Given, rules, settled};
+use super::plan::{Asked, Plan, What};
+use super::waits::wait;
+use super::{Act, Given, settled};
 
 /// How old a list may be. That is longer than the minute after which they are listed by default, by the time that a
 /// list takes: who lists so often does not wait.
@@ -37,18 +38,18 @@ pub(super) fn hold(given: &Given, plans: &mut [Plan], asked: &mut Vec<Asked>, du
     asked.retain(|it| it.what == What::Pass || !due.contains(&it.environment));
     let plans = plans.iter_mut();
     for plan in plans.filter(|plan| due.contains(&plan.status.branch)) {
-        let wait = match given.evidence.is_list_failing() {
-            true => rules::wait(
+        let why = match given.evidence.is_list_failing() {
+            true => wait(
                 "ForgeUnavailable",
                 "a merge is ordered only from branches that were listed within the last minute, and they \
                  cannot be listed now; the GitRepositoryAccess says why",
             ),
-            false => rules::wait(
+            false => wait(
                 "ForgePending",
                 "the branches are listed once more before the merge is ordered",
             ),
         };
-        settled::hold(plan, wait);
+        settled::hold(plan, why);
         plan.merge = None;
         plan.acts.push(Act::Freshen);
     }

@@ -3,10 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::{PullRequest, PullRequestStatus};
 
-use super::Given;
 use super::evidence::Sight;
-use super::report::is_requested;
 use super::tips::{Asker, Env, Tip};
+use super::{Given, is_requested};
 use crate::delivery::pull_request::is_throttled;
 use crate::text::words::instant_utc;
 

@@ -13,7 +13,7 @@ use sluice_crds::pull_request::{Change, PullRequestState, Tree};
 use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::evidence::Sight;
-use super::reverts::Current;
+use super::reverting::Current;
 use super::tips::{Asker, Env, Tip};
 use super::{Access, Act, Given, child, merges, words};
 use crate::delivery::pull_request::{Word, is_throttled};

@@ -2,18 +2,18 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::pipeline::MergeGate;
-use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus, marks};
-use sluice_crds::{Decision, PromotionStrategy, PromotionStrategyStatus};
+use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus};
+use sluice_crds::{Decision, PromotionStrategyStatus};
 
-use super::considered::{Asked, Considered, Found, Plan, What};
-use super::{Access, Act, Given, Report, conditions, dry, settled};
+use super::considered::{Considered, Found};
+use super::plan::{Asked, Plan, What};
+use super::{Access, Act, Given, Report, conditions, dry, is_requested, request, settled};
 use crate::delivery::act::{self, Act as _, replace_ready, spec_refused, still_refused};
 use crate::delivery::{current, pull_request};
 use crate::text::refusal::Refusals;
 use crate::time::stamp::whole_second;
 use crate::verdict::condition::{self, READY, RECONCILING, STALLED};
 use crate::verdict::question::Question;
-use crate::verdict::status::requested_at;
 
 /// What the status has to be, and what has to be done. `recorded` are the decisions of
 /// [`Considered::asked`] as they were recorded, in the same order: a yes that could not be recorded has
@@ -178,18 +178,4 @@ impl act::Act for Act {
         };
         Some(pull_request::called(object))
     }
-}
-
-/// What somebody has written to ask for a fresh look, in the words of Flux or of the GitOps Promoter.
-fn request(object: &PromotionStrategy) -> Option<String> {
-    let annotations = object.metadata.annotations.as_ref();
-    let refreshed = || annotations?.get(marks::REFRESHED_AT).cloned();
-    requested_at(&object.metadata).or_else(refreshed)
-}
-
-/// Whether somebody has asked for a fresh look that the status does not answer yet.
-pub fn is_requested(object: &PromotionStrategy) -> bool {
-    let status = object.status.as_ref();
-    let answered = status.and_then(|status| status.last_handled_reconcile_at.as_ref());
-    request(object).is_some_and(|request| Some(&request) != answered)
 }

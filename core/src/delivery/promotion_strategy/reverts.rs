@@ -7,36 +7,23 @@
 
 use std::sync::Arc;
 
-use sluice_crds::promotion_strategy::{Arrival, Environment, Held, Wait};
-use sluice_crds::pull_request::Tree;
-use sluice_crds::revert_commit::RevertMerge;
+use sluice_crds::promotion_strategy::{Arrival, Held};
 use sluice_crds::{PullRequest, RevertCommit};
 
 use super::arrival::Arrived;
 use super::checks::short;
 use super::evidence::Sight;
-use super::pulls::{self, Pull, Standing};
-use super::rules::{self, wait};
+use super::reverting::{Current, of_commit, said};
 use super::tips::{Asker, Dry, Env, dry_of};
-use super::{Given, words};
+use super::{Given, pulls};
 use crate::delivery::revert_commit;
-use crate::text::words::clean;
 
 mod told;
 
 pub(super) use told::statuses;
 
-/// The trailers of a commit that brings an environment back: the RevertCommit, and the dry commit that it
-/// takes back.
-const REVERT: &str = "Sluice-Revert: ";
-const HELD: &str = "Sluice-Held: ";
-
 /// How many are told of.
 const MOST: usize = 8;
-
-/// What is said of a merge that the branch does not have, or not any more.
-const UNSEEN: &str = "the pull request that brings it back is merged, and the branch was not seen to have that yet; if \
-                      somebody has taken it away, delete the RevertCommit, and create another one";
 
 /// Where a RevertCommit leads.
 #[derive(Clone, Debug)]
@@ -57,53 +44,6 @@ pub(super) struct Candidate<'g> {
     is_due: bool,
     /// Whether it has it, or had it last.
     matters: bool,
-}
-
-/// The one that is carried out now.
-#[derive(Clone)]
-pub(super) struct Current<'g> {
-    pub(super) object: &'g Arc<RevertCommit>,
-    pub(super) tree: String,
-}
-
-impl Current<'_> {
-    pub(super) fn name(&self) -> &str {
-        self.object.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// The last part of the name of its branch, which no other RevertCommit has, of whatever time.
-    pub(super) fn branch(&self) -> String {
-        let uid = self.object.metadata.uid.as_deref().unwrap_or_default();
-        format!("{}-{}", self.name(), uid.get(..8).unwrap_or(uid))
-    }
-
-    /// What its pull request changes.
-    pub(super) fn change(&self, env: &Env<'_>) -> Tree {
-        let spec = &self.object.spec;
-        let reason = clean(&spec.reason, words::LONGEST);
-        let taken = env.active.as_ref().and_then(|tip| tip.dry.known());
-        let created = self.object.metadata.creation_timestamp.as_ref();
-        Tree {
-            of: self.tree.clone(),
-            parent: spec.from.clone(),
-            message: format!(
-                "Bring {} back to {}\n\n{reason}\n\n{REVERT}{}\n{HELD}{}\n",
-                env.branch(),
-                short(&spec.dry_sha),
-                self.name(),
-                taken.unwrap_or("unknown"),
-            ),
-            date: created.map_or(0, |at| at.0.as_second()),
-        }
-    }
-
-    pub(super) fn merges(&self, environment: &Environment) -> RevertMerge {
-        let usual = match environment.auto_merge {
-            true => RevertMerge::Auto,
-            false => RevertMerge::Manual,
-        };
-        self.object.spec.merge.unwrap_or(usual)
-    }
 }
 
 /// The RevertCommits of an environment, the oldest first. Those that are refused are told by themselves.
@@ -371,51 +311,8 @@ pub(super) fn written(
     })
 }
 
-/// What the commit of a revert says that it has taken back. A merge of it has it as its second parent.
-fn of_commit(asker: &Asker<'_>, sha: &str) -> Sight<Option<Held>> {
-    let commit = match asker.commit(sha) {
-        Sight::Known(commit) => commit,
-        other => return other.map(|_| None),
-    };
-    match (said(&commit.message), commit.parents.get(1)) {
-        (Some(held), _) => Sight::Known(Some(held)),
-        (None, Some(merged)) => asker.commit(merged).map(|merged| said(&merged.message)),
-        (None, None) => Sight::Known(None),
-    }
-}
-
-/// What the message of a revert says that it has taken back.
-fn said(message: &str) -> Option<Held> {
-    let value = |key: &str| message.lines().find_map(|line| line.strip_prefix(key));
-    Some(Held {
-        dry_sha: value(HELD)?.to_owned(),
-        revert_commit: value(REVERT)?.to_owned(),
-    })
-}
-
 impl Candidate<'_> {
     fn name(&self) -> &str {
         self.object.metadata.name.as_deref().unwrap_or_default()
     }
-}
-
-/// What keeps a revert from being merged, other than gates and people.
-pub(super) fn waits(pull: &Pull<'_>) -> Option<Wait> {
-    let message = match &pull.standing {
-        Standing::Open => return None,
-        Standing::ClosedByPerson => {
-            let message = "a person has closed the pull request that brings it back";
-            return Some(wait("ClosedByPerson", message));
-        }
-        Standing::Failing(word, why) => {
-            let message = format!("the pull request that brings it back fails: {word}: {why}");
-            return Some(wait("PullRequestFailed", message));
-        }
-        Standing::Throttled(why, until) => return Some(rules::throttled(why, until.clone())),
-        Standing::Merged => UNSEEN,
-        Standing::None | Standing::Coming | Standing::Behind => {
-            "the pull request that brings it back is being opened"
-        }
-    };
-    Some(wait("PullRequestPending", message))
 }

@@ -18,35 +18,20 @@
 //!
 //! The gates are asked after all of these, and a person last.
 
-use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use sluice_crds::PullRequestStatus;
-use sluice_crds::promotion_strategy::{Held, Join, Wait};
+use sluice_crds::promotion_strategy::{Join, Wait};
 
-use super::checks::{Check, short};
-use super::evidence::{Heads, Sight};
-use super::graph::Graph;
+use super::at::At;
+use super::checks::short;
+use super::evidence::Sight;
 use super::merges;
-use super::pulls::{self, Standing};
-use super::seen::Seen;
+use super::pulls::{Pull, Standing};
+use super::reverting::UNSEEN;
 use super::sequence::{forwards, in_order};
-use super::tips::{Asker, Dry, Env, Tip};
-use super::{Access, Given, upkeep, words};
-use crate::text::words::clean;
+use super::tips::{Dry, Env};
+use super::waits::{first_failing, pending, throttled, wait};
+use super::{Access, Given, upkeep};
 use crate::time::clock::Trust;
 use crate::time::stamp::time;
-
-/// What a rule is asked about.
-pub(super) struct At<'a, 'g> {
-    pub(super) given: &'a Given,
-    pub(super) asker: &'a Asker<'a>,
-    pub(super) heads: &'a Heads,
-    pub(super) graph: &'a Graph,
-    pub(super) all: &'a [Seen<'g>],
-    pub(super) me: &'a Seen<'g>,
-    /// What is proposed.
-    pub(super) tip: &'a Tip,
-}
 
 type Rule = fn(&At<'_, '_>) -> Option<Wait>;
 
@@ -66,15 +51,6 @@ pub(super) fn waits(at: &At<'_, '_>) -> (Vec<Wait>, Option<Join>) {
     let (wait, order) = joining.unzip();
     waits.extend(wait);
     (waits, order.flatten())
-}
-
-/// A wait.
-pub(super) fn wait(reason: &str, message: impl Into<String>) -> Wait {
-    Wait {
-        reason: reason.to_owned(),
-        message: clean(&message.into(), words::LONGEST),
-        next: None,
-    }
 }
 
 fn usable(at: &At<'_, '_>) -> Option<Wait> {
@@ -114,19 +90,6 @@ pub(super) fn unusable(given: &Given, env: &Env<'_>) -> Option<Wait> {
         let message = format!("there is no branch {branch}; push one, it may be empty");
         wait("ActiveBranchMissing", message)
     })
-}
-
-/// The forge wants to be asked later.
-pub(super) fn throttled(why: &str, until: Option<Time>) -> Wait {
-    let message = format!("its pull request waits for the forge: {why}");
-    Wait {
-        next: until,
-        ..wait("ForgeThrottled", message)
-    }
-}
-
-pub(super) fn pending() -> Wait {
-    wait("ForgePending", "the repository is being read")
 }
 
 /// An environment that was never promoted to may be without metadata. What is proposed may not.
@@ -219,23 +182,6 @@ fn proposed_checks(at: &At<'_, '_>) -> Option<Wait> {
     first_failing(&at.me.proposed_checks, &branch)
 }
 
-/// The first check that does not pass; one that has failed before one that is not known yet.
-pub(super) fn first_failing(checks: &[Check], branch: &str) -> Option<Wait> {
-    let open = || checks.iter().filter(|check| !check.passes());
-    let failed = open().find(|check| check.reason == "CheckFailed");
-    let check = failed.or_else(|| open().next())?;
-    let said = check.message.as_deref().unwrap_or("no more is said");
-    let message = format!(
-        "{branch}: {} is {}: {said}",
-        check.key,
-        check.phase.as_str()
-    );
-    Some(Wait {
-        next: check.next.map(time),
-        ..wait(check.reason, message)
-    })
-}
-
 fn pull_request(at: &At<'_, '_>) -> Option<Wait> {
     match &at.me.pull.standing {
         Standing::Open => at.hindered(at.me.pull.object?.status.as_ref()?),
@@ -275,58 +221,23 @@ fn pull_request(at: &At<'_, '_>) -> Option<Wait> {
     }
 }
 
-impl<'g> At<'_, 'g> {
-    fn branch(&self) -> &str {
-        self.me.env.branch()
-    }
-
-    /// When the first of the checks ends by which it may be merged.
-    pub(super) fn checks_end(&self) -> Option<Timestamp> {
-        let before = self.proving().into_iter();
-        let before = before.filter_map(|place| self.all.get(place));
-        let checks = before.flat_map(|earlier| &earlier.active_checks);
-        let checks = checks.chain(&self.me.proposed_checks);
-        checks.filter_map(|check| check.next).min()
-    }
-
-    /// The commit that fixes what was taken back.
-    fn fix_of(&self, held: &Held) -> Option<&str> {
-        let mut reverts = self.given.reverts.iter();
-        let revert = reverts.find(|it| it.metadata.name.as_deref() == Some(&held.revert_commit))?;
-        revert.spec.fixed_by.as_deref()
-    }
-
-    /// What keeps an open pull request from being merged.
-    fn hindered(&self, status: &PullRequestStatus) -> Option<Wait> {
-        // What is kept for merges keeps none back.
-        let limited = pulls::throttled(status).filter(|_| status.attempts.is_some());
-        if let Some((why, until)) = limited {
-            return Some(throttled(why, until));
+/// What keeps a revert from being merged, other than gates and people.
+pub(super) fn of_revert(pull: &Pull<'_>) -> Option<Wait> {
+    let message = match &pull.standing {
+        Standing::Open => return None,
+        Standing::ClosedByPerson => {
+            let message = "a person has closed the pull request that brings it back";
+            return Some(wait("ClosedByPerson", message));
         }
-        if let (Some(_), Some(word)) = (status.attempts, &status.outcome) {
-            let why = status.message.as_deref().unwrap_or_default();
-            let message = format!("its pull request cannot be worked on: {word}: {why}");
+        Standing::Failing(word, why) => {
+            let message = format!("the pull request that brings it back fails: {word}: {why}");
             return Some(wait("PullRequestFailed", message));
         }
-        let label = &self.given.object.spec.hold_label;
-        if status.draft {
-            return Some(wait("Draft", "its pull request is a draft"));
+        Standing::Throttled(why, until) => return Some(throttled(why, until.clone())),
+        Standing::Merged => UNSEEN,
+        Standing::None | Standing::Coming | Standing::Behind => {
+            "the pull request that brings it back is being opened"
         }
-        if status.labels.contains(label) {
-            return Some(wait(
-                "HeldByLabel",
-                format!("its pull request has the label {label}"),
-            ));
-        }
-        status.conflict.then(|| {
-            let message = format!("its pull request has conflicts with {}", self.branch());
-            wait("Conflict", message)
-        })
-    }
-}
-
-/// When time alone may change one of these.
-pub(super) fn next(waits: &[Wait]) -> Option<Timestamp> {
-    let next = waits.iter().filter_map(|wait| wait.next.as_ref());
-    next.map(|next| next.0).min()
+    };
+    Some(wait("PullRequestPending", message))
 }

@@ -9,9 +9,9 @@ use super::arrival::{self, Arrived, Traces};
 use super::checks::{self, About, Check};
 use super::evidence::Sight;
 use super::pulls::{self, Pull};
-use super::reverts::{self, Current};
+use super::reverting::Current;
 use super::tips::{Asker, Env, Tip};
-use super::{Given, KIND, child};
+use super::{Given, KIND, child, reverts};
 
 /// An environment with everything that was seen of it.
 pub(super) struct Seen<'g> {

@@ -6,10 +6,11 @@
 
 use sluice_crds::promotion_strategy::{Arrival, Wait};
 
+use super::at::At;
 use super::checks::short;
 use super::evidence::Sight;
-use super::rules::{At, pending, wait};
 use super::tips::{self, Dry, Env};
+use super::waits::{pending, wait};
 
 /// The first rule of the proposal: no moving backwards.
 pub(super) fn forwards(at: &At<'_, '_>) -> Option<Wait> {

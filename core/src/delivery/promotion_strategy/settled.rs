@@ -11,11 +11,11 @@ use sluice_crds::promotion_strategy::{
 use super::Given;
 use super::arrival::Arrived;
 use super::checks;
-use super::considered::{Asked, Merge, Plan};
 use super::evidence::Sight;
-use super::rules;
+use super::plan::{Asked, Merge, Plan};
 use super::seen::Seen;
 use super::tips::{Dry, Tip};
+use super::waits::{self, wait};
 use crate::delivery::order;
 use crate::time::stamp::time;
 
@@ -80,7 +80,7 @@ pub(super) fn plan(given: &Given, seen: &Seen<'_>, waits: Vec<Wait>, merge: Opti
         waits,
     };
     Plan {
-        wakes: nexts.chain(rules::next(&status.waits)).collect(),
+        wakes: nexts.chain(waits::next(&status.waits)).collect(),
         status,
         acts: seen.pull.acts.clone(),
         merge,
@@ -186,7 +186,7 @@ pub(super) fn settle(
     let Some((asked, decision)) = answer else {
         hold(
             &mut plan,
-            rules::wait("GateClosed", "the gates could not be asked"),
+            wait("GateClosed", "the gates could not be asked"),
         );
         return plan;
     };
@@ -195,7 +195,7 @@ pub(super) fn settle(
     if !decision.allowed {
         let wait = Wait {
             next: decision.next.clone(),
-            ..rules::wait("GateClosed", decision.message.as_str())
+            ..wait("GateClosed", decision.message.as_str())
         };
         hold(&mut plan, wait);
         return plan;
@@ -205,7 +205,7 @@ pub(super) fn settle(
         let branch = &plan.status.branch;
         let message =
             format!("every rule lets it pass: a person merges its pull request into {branch}");
-        hold(&mut plan, rules::wait("WaitsForPerson", message));
+        hold(&mut plan, wait("WaitsForPerson", message));
         plan.status.gate = Some(MergeGate::Success);
         return plan;
     }
@@ -221,7 +221,7 @@ pub(super) fn settle(
         // It is tried again as long as the order stands.
         let wait = Wait {
             next: refused.until.map(time),
-            ..rules::wait("ForgeRefuses", refused.why)
+            ..wait("ForgeRefuses", refused.why)
         };
         plan.status.reason = Some(wait.reason.clone());
         plan.status.message = Some(wait.message.clone());

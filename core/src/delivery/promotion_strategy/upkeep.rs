@@ -8,9 +8,10 @@
 use sluice_crds::pipeline::MergeMethod;
 use sluice_crds::promotion_strategy::{Join, Wait};
 
+use super::at::At;
 use super::evidence::Sight;
-use super::rules::{At, pending, wait};
 use super::tips::KEEP;
+use super::waits::{pending, wait};
 use crate::time::stamp::time;
 
 /// The message of the commit.

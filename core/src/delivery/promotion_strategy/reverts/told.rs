@@ -4,8 +4,9 @@ use sluice_crds::promotion_strategy::{Held, RevertStatus};
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::revert_commit::RevertPhase;
 
-use super::{Candidate, Current, Destination, MOST, UNSEEN, short};
+use super::{Candidate, Destination, MOST, short};
 use crate::delivery::promotion_strategy::pulls::{Pull, Standing};
+use crate::delivery::promotion_strategy::reverting::{Current, UNSEEN};
 use crate::delivery::promotion_strategy::{Given, words};
 use crate::text::words::clean;
 
