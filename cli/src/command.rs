@@ -81,14 +81,17 @@ enum Command {
     ///
     /// The approval records your name, as the API server knows you, and your groups if the gatekeeper
     /// requires any. It counts for as long as the gatekeeper says. It cannot be changed: if you change
-    /// your mind, delete it, or reject the revision. With --pipeline, the approval is about one promotion
-    /// of a pipeline, in its present run.
+    /// your mind, delete it, or reject the revision. With --revision-of, it is about the revision that a
+    /// gated source, or an environment of a promotion strategy, waits with. With --pipeline, the approval
+    /// is about one promotion of a pipeline, in its present run.
     Approve(vote::Vote),
     /// Reject a revision: no gate that needs approvals lets it pass, even if others approve it
     ///
     /// The rejection records your name, as the API server knows you. It counts until you delete it.
-    /// Nobody else can delete it. With --pipeline, the rejection is about one promotion of a pipeline, in
-    /// its present run; what is not done yet can be rejected, also if nobody has to approve it.
+    /// Nobody else can delete it. With --revision-of, it is about the revision that a gated source, or an
+    /// environment of a promotion strategy, waits with. With --pipeline, the rejection is about one
+    /// promotion of a pipeline, in its present run; what is not done yet can be rejected, also if nobody
+    /// has to approve it.
     Reject(vote::Vote),
     Check(check::Check),
     Wait(wait::Wait),

@@ -26,6 +26,13 @@ mod form;
 mod shapes;
 mod statuses;
 
+/// The errors of a merge that say that the pull request is not as it was read: it has another version, or a
+/// person has merged or declined it.
+const CHANGED: [&str; 2] = [
+    "PullRequestOutOfDateException",
+    "IllegalPullRequestStateException",
+];
+
 /// A repository on Bitbucket.
 #[derive(Clone)]
 pub(crate) struct BitbucketServer(Api);
@@ -290,7 +297,7 @@ impl BitbucketServer {
         let reply = call.send_while(Method::Post, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
-            409 if is(&reply.body, "PullRequestOutOfDateException") => {
+            409 if CHANGED.iter().any(|class| is(&reply.body, class)) => {
                 call.undone(Trouble::Changed)
             }
             409 if is_conflicted(&reply.body) => call.undone(Trouble::Conflict),

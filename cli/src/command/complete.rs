@@ -256,7 +256,7 @@ fn value_of(argument: &Arg) -> Wanted {
     match argument.get_long() {
         Some("namespace") => Wanted::Names(vec![NAMESPACES]),
         Some("gate") => Wanted::Names(vec![GATES]),
-        Some("revision-of") => Wanted::Names(vec![SOURCES]),
+        Some("revision-of") => Wanted::Names(vec![SOURCES, STRATEGIES_BY_KIND]),
         Some("pipeline") => Wanted::Names(vec![PIPELINES]),
         _ => Wanted::Nothing,
     }
@@ -345,6 +345,7 @@ mod tests {
     #[case(&["pipeline", ""], vec![PIPELINES])]
     #[case(&["pipeline", "pause", ""], vec![PIPELINES])]
     #[case(&["approve", "--pipeline", ""], vec![PIPELINES])]
+    #[case(&["reject", "people", "--revision-of", ""], vec![SOURCES, STRATEGIES_BY_KIND])]
     #[case(&["-n", "apps", "open", ""], vec![GATES])]
     #[case(&["get", "gatekeepers", "-A", ""], vec![(Some(Kind::Gatekeeper), "")])]
     #[case(&["get", "-n", ""], vec![NAMESPACES])]

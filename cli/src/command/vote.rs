@@ -16,14 +16,14 @@ use sluice_crds::approval::{ApprovalSpec, LocalReference, Vote as Decision};
 use sluice_crds::gatekeeper::ApprovalRule;
 use sluice_crds::{Approval, Gate, Gatekeeper};
 
-use crate::arguments::{self, Globals, gate_name, gatekeeper_name, source_name};
+use crate::arguments::{self, Globals, gate_name, gatekeeper_name};
 use crate::cluster::{self, Cannot, Connection, Scope, Use, User};
 use crate::explain;
 use crate::outcome::Outcome;
 use crate::output::{self, say};
-use crate::view::{Waits, waits};
 
 mod promotion;
+mod waiting;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 the vote is written; 2 it cannot be written.")]
@@ -38,19 +38,25 @@ pub(crate) struct Vote {
     name: Option<String>,
 
     /// Vote on a promotion of this pipeline, for the run and the revision that it waits with
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", group = "waiting")]
     pipeline: Option<String>,
 
-    /// The environment that is promoted to [default: the only one that waits]
-    #[arg(long, short = 'e', value_name = "NAME", requires = "pipeline")]
+    /// The environment of the pipeline, or of the promotion strategy [default: the only one that waits]
+    #[arg(long, short = 'e', value_name = "NAME", requires = "waiting")]
     environment: Option<String>,
 
     /// The revision as Flux writes it, with the commit in full: main@sha1:…
     #[arg(long, short = 'r', value_name = "REVISION", value_parser = arguments::revision, required_unless_present_any = ["revision_of", "pipeline"])]
     revision: Option<Revision>,
 
-    /// A gated source that waits, as gatedsource/app: the vote is about the revision that it holds back
-    #[arg(long, value_name = "SOURCE", conflicts_with_all = ["revision", "pipeline"])]
+    /// What waits, as gatedsource/app or promotionstrategy/shop: the vote is about the revision that its
+    /// gates hold back
+    #[arg(
+        long,
+        value_name = "KIND/NAME",
+        group = "waiting",
+        conflicts_with_all = ["revision", "pipeline"]
+    )]
     revision_of: Option<String>,
 
     /// Why you vote so: everybody who looks at the approval sees it
@@ -86,34 +92,6 @@ impl Vote {
             say!("it is about {revision}")?;
         }
         tell(&connection, &asking, &revision).await
-    }
-
-    /// What the vote is about.
-    async fn revision(&self, connection: &Connection) -> Result<Revision> {
-        let Some(named) = &self.revision_of else {
-            return self.revision.clone().context("there is no revision");
-        };
-        let Some(name) = source_name(named) else {
-            bail!("--revision-of: `{named}` names no gated source; write gatedsource/NAME")
-        };
-        let found = cluster::existing(connection, &name).await?;
-        let waiting = match waits(&found) {
-            Waits::For { asked, .. } => asked,
-            Waits::Nothing => bail!("the gated source {name} waits with nothing; give --revision"),
-            Waits::Settled(out) => bail!(
-                "the gated source {name} waits with nothing: spec.revision asks for {out}, which is \
-                 out; give --revision"
-            ),
-        };
-        match waiting.as_slice() {
-            [one] => Revision::parse(one).with_context(|| {
-                format!("the gated source {name} waits with `{one}`, which cannot be voted on")
-            }),
-            several => bail!(
-                "the gated source {name} waits with several; give --revision, one after the other: {}",
-                several.join(", ")
-            ),
-        }
     }
 
     /// The one gatekeeper whose votes these are.

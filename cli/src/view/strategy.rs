@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use jiff::Timestamp;
 use serde::Serialize;
-use sluice_core::delivery::promotion_strategy::{BYPASSED, KIND};
+use sluice_core::delivery::promotion_strategy::{BYPASSED, KIND, REVERT};
 use sluice_core::offline::simulate::Key;
 use sluice_core::verdict::condition::{READY, find, find_true};
 use sluice_crds::PromotionStrategy;
@@ -22,6 +22,9 @@ const TITLES: [&str; 7] = [
     "PULL-REQUEST",
     "BECAUSE",
 ];
+
+/// Why an environment waits whose gates hold something back.
+const CLOSED: &str = "GateClosed";
 
 /// A promotion strategy, as its status has it.
 #[derive(Clone, Debug, Serialize)]
@@ -154,6 +157,21 @@ impl Environment {
             let why = message.map(|it| format!(": {it}")).unwrap_or_default();
             format!("it is not known yet what {} has{why}", self.branch)
         })
+    }
+
+    /// The revision that its gates hold back, as they were asked about it. None: it waits for something else.
+    ///
+    /// The last decision may be older than what is proposed. Then it says nothing of that.
+    pub(crate) fn held_back(&self) -> Option<&str> {
+        let status = self.status.as_ref()?;
+        let decision = status.last_decision.as_ref().filter(|it| !it.allowed)?;
+        let subject = &decision.subject;
+        let revision = subject.revision.as_deref()?;
+        let is_about =
+            |tip: &Tip| revision.ends_with(&tip.hydrated_sha) || decision.at.0 >= tip.since.0;
+        let is_present = subject.kind == REVERT || status.proposed.as_ref().is_some_and(is_about);
+        let is_closed = status.waits.iter().any(|it| it.reason == CLOSED);
+        (is_closed && is_present).then_some(revision)
     }
 
     fn cells(&self, now: Timestamp, zone: &Zone) -> Vec<String> {

@@ -30,7 +30,7 @@ fn an_object_in_whose_place_nothing_is_printed_is_told() {
     for what in [
         "Bitbucket Cloud is no forge that is known",
         "spec.activePath",
-        "8 objects in whose place nothing is printed",
+        "12 objects in whose place nothing is printed",
     ] {
         assert!(ran.err.contains(what), "{ran:?}");
     }

@@ -36,6 +36,7 @@ fn everything_is_told(#[case] arguments: &[&str], #[case] expected: &str) {
 #[case::vote_without_a_revision(&["approve", "production"])]
 #[case::vote_on_a_cut_commit(&["approve", "production", "-r", "main@sha1:4f2a9c1"])]
 #[case::vote_without_a_cluster(&["reject", "production", "-r", "v1.2.3"])]
+#[case::vote_on_an_environment_of_nothing(&["approve", "production", "-r", "v1.2.3", "-e", "env/prod"])]
 #[case::vote_on_two_revisions(&["approve", "production", "-r", "v1.2.3", "--revision-of", "gs/app"])]
 #[case::adopted_without_a_gate(&["adopt", "kustomization/app"])]
 #[case::adopted_what_is_no_app(&["adopt", "deployment/app", "--gate", "production"])]

@@ -13,6 +13,7 @@ use crate::chart::CONTROLLER;
 use crate::stage::Stage;
 
 mod steering;
+mod voting;
 
 const NOW: &str = "2026-11-20T12:00:00Z";
 /// Dry commits: what is healthy, what was healthy before, what is bad, and its fix.

@@ -15,6 +15,8 @@ mod adopted;
 mod commit_status;
 mod guard;
 mod names;
+mod order;
+mod others;
 mod scheduled;
 mod strategy;
 mod theirs;

@@ -105,14 +105,30 @@ fn access_spec(theirs: &Theirs, found: &Found, notes: &mut Notes) -> Option<Valu
     Some(own)
 }
 
-fn provider<'f>(theirs: &Theirs, found: &'f Found, notes: &mut Notes) -> Option<&'f Theirs> {
-    let reference = &theirs.spec()["scmProviderRef"];
+/// Whether it says where a forge is, and by which Secret.
+pub(super) fn is_provider(theirs: &Theirs) -> bool {
+    ["ScmProvider", "ClusterScmProvider"].contains(&theirs.kind.as_str())
+}
+
+/// Whether a GitRepository names this provider.
+pub(super) fn is_at(repository: &Theirs, provider: &Theirs) -> bool {
+    let (kind, namespace, name) = named(repository);
+    (&*provider.kind, &*provider.namespace, &*provider.name) == (kind, namespace, name)
+}
+
+/// The kind, the namespace and the name of the provider of a GitRepository.
+fn named(repository: &Theirs) -> (&str, &str, &str) {
+    let reference = &repository.spec()["scmProviderRef"];
     let kind = reference["kind"].as_str().unwrap_or("ScmProvider");
-    let name = theirs.names("scmProviderRef");
     let namespace = match kind {
         "ClusterScmProvider" => "",
-        _ => theirs.namespace.as_str(),
+        _ => repository.namespace.as_str(),
     };
+    (kind, namespace, repository.names("scmProviderRef"))
+}
+
+fn provider<'f>(theirs: &Theirs, found: &'f Found, notes: &mut Notes) -> Option<&'f Theirs> {
+    let (kind, namespace, name) = named(theirs);
     let provider = found.find(kind, namespace, name);
     if provider.is_none() {
         let problem = format!("there is no {kind} {name} in these files");

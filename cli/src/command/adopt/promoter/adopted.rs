@@ -2,13 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use super::access::access;
-use super::commit_status::commit_status;
-use super::guard::Guard;
+use super::access::{self, access};
+use super::commit_status;
+use super::guard::{self, Guard};
+use super::order::{self, Order};
+use super::others::{Other, other};
 use super::strategy::strategy;
 use super::theirs::{Found, Theirs};
 use crate::converted::Converted;
 use crate::output;
+
+/// Why nothing is printed in the place of what is for a strategy.
+const NOT_PRINTED: &str = "its PromotionStrategy is not printed";
 
 /// What becomes of what there is.
 #[derive(Default)]
@@ -21,50 +26,97 @@ pub(super) struct Adopted {
     pub(super) refused: usize,
 }
 
-/// What its controllers make for themselves.
-const MADE: [&str; 3] = ["ChangeTransferPolicy", "PullRequest", "RevertCommit"];
+/// The namespaces and names of accesses.
+type Accesses<'f> = BTreeSet<(&'f str, &'f str)>;
 
 impl Adopted {
     pub(super) fn of(found: &Found) -> Self {
         let mut adopted = Self::default();
-        let mut accesses = BTreeSet::new();
+        let accesses = adopted.accesses(found);
+        let guards = Guard::all(found);
+        for theirs in found.kind("PromotionStrategy") {
+            adopted.strategy(theirs, found, &accesses, &guards);
+        }
+        adopted.without_strategy(found);
+        for theirs in found.kind("CommitStatus") {
+            match commit_status::is_left_out(theirs) {
+                Some(why) => adopted.lose(theirs, why.to_owned()),
+                None => {
+                    adopted.take(theirs, commit_status::commit_status(theirs));
+                }
+            }
+        }
+        adopted.others(found);
+        adopted
+    }
+
+    /// Those that are printed. A provider that none needs is told.
+    fn accesses<'f>(&mut self, found: &'f Found) -> Accesses<'f> {
+        let mut accesses = Accesses::new();
         for repository in found.kind("GitRepository") {
-            if adopted.take(repository, access(repository, found)) {
+            if self.take(repository, access(repository, found)) {
                 accesses.insert((repository.namespace.as_str(), repository.name.as_str()));
             }
         }
-        let guards = Guard::all(found);
-        for theirs in found.kind("PromotionStrategy") {
-            let own: Vec<_> = guards.iter().filter(|it| it.is_for(theirs)).collect();
-            let access = (theirs.namespace.as_str(), theirs.names("gitRepositoryRef"));
-            let is_printed =
-                adopted.take(theirs, strategy(theirs, accesses.contains(&access), &own));
-            for guard in own {
-                adopted.guard(guard, is_printed);
+        for provider in found.all().filter(|it| access::is_provider(it)) {
+            if !found
+                .kind("GitRepository")
+                .any(|it| access::is_at(it, provider))
+            {
+                let what = "no GitRepository in these files names it, so nothing is made of it";
+                self.lose(provider, what.to_owned());
             }
         }
-        for guard in &guards {
+        accesses
+    }
+
+    /// A strategy, and what stands in the place of its checks.
+    fn strategy(
+        &mut self,
+        theirs: &Theirs,
+        found: &Found,
+        accesses: &Accesses<'_>,
+        guards: &[Guard<'_>],
+    ) {
+        let own: Vec<_> = guards.iter().filter(|it| it.is_for(theirs)).collect();
+        let order = Order::of(theirs, found);
+        let access = (theirs.namespace.as_str(), theirs.names("gitRepositoryRef"));
+        let converted = strategy(theirs, accesses.contains(&access), &own, &order);
+        let is_printed = self.take(theirs, converted);
+        for guard in own {
+            self.guard(guard, is_printed);
+        }
+        for of in order.by {
+            match order::told(&of.kind) {
+                Some(what) if is_printed => self.lose(of, what.to_owned()),
+                _ => self.refuse(of, NOT_PRINTED.to_owned()),
+            }
+        }
+    }
+
+    /// What is for a strategy that there is not.
+    fn without_strategy(&mut self, found: &Found) {
+        let is_for_one = |it: &&Theirs| guard::is_one(&it.kind) || order::told(&it.kind).is_some();
+        for of in found.all().filter(is_for_one) {
             let mut all = found.kind("PromotionStrategy");
-            if !all.any(|it| guard.is_for(it)) {
-                let name = guard.of.names("promotionStrategyRef");
+            if !all.any(|it| of.is_about(it)) {
+                let name = of.names("promotionStrategyRef");
                 let why = format!(
                     "there is no PromotionStrategy {name} in these files; name its file, too"
                 );
-                adopted.refuse(guard.of, why);
+                self.refuse(of, why);
             }
         }
-        for theirs in found.kind("CommitStatus") {
-            adopted.take(theirs, commit_status(theirs));
+    }
+
+    fn others(&mut self, found: &Found) {
+        for of in found.all() {
+            match other(of) {
+                Some(Other::Lost(what)) => self.lose(of, what),
+                Some(Other::Refused(why)) => self.refuse(of, why),
+                None => {}
+            }
         }
-        for theirs in found.kind("ControllerConfiguration") {
-            let what = "titles and texts of pull requests are Sluice's own, and intervals are flags and fields";
-            adopted.lose(theirs, what.to_owned());
-        }
-        for theirs in found.all().filter(|it| MADE.contains(&it.kind.as_str())) {
-            let what = "Sluice makes its own. Open pull requests are found by their branches";
-            adopted.lose(theirs, what.to_owned());
-        }
-        adopted
     }
 
     /// Whether there is something to print.
@@ -90,9 +142,7 @@ impl Adopted {
     fn guard(&mut self, guard: &Guard<'_>, is_printed: bool) {
         match &guard.by {
             Err(why) => self.refuse(guard.of, why.clone()),
-            Ok(_) if !is_printed => {
-                self.refuse(guard.of, "its PromotionStrategy is not printed".to_owned());
-            }
+            Ok(_) if !is_printed => self.refuse(guard.of, NOT_PRINTED.to_owned()),
             Ok(gates) => {
                 for document in &gates.documents {
                     self.add(guard.of, document.clone());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::names::Names;
 use super::theirs::{Found, Theirs};
-use super::{scheduled, timed, web_request};
+use super::{order, scheduled, timed, web_request};
 use crate::converted::{Converted, Notes, ours};
 
 /// Which list of a strategy names a check.
@@ -70,6 +70,7 @@ impl<'f> Guard<'f> {
             "WebRequestCommitStatus" => ("", web_request::gates(of, found, names)),
             "ArgoCDCommitStatus" => ("argocd-health", Err(ARGO_CD.to_owned())),
             "GitCommitStatus" => ("", Err(GIT.to_owned())),
+            kind if is_one(kind) => ("", Err(UNKNOWN.to_owned())),
             _ => return None,
         };
         let key = own.unwrap_or(default).to_owned();
@@ -78,9 +79,14 @@ impl<'f> Guard<'f> {
 
     /// Whether it is for that strategy.
     pub(super) fn is_for(&self, strategy: &Theirs) -> bool {
-        self.of.namespace == strategy.namespace
-            && self.of.names("promotionStrategyRef") == strategy.name
+        self.of.is_about(strategy)
     }
+}
+
+/// Whether objects of this kind write a check for a strategy, other than that of the order.
+pub(super) fn is_one(kind: &str) -> bool {
+    const SUFFIX: &str = "CommitStatus";
+    kind.ends_with(SUFFIX) && kind != SUFFIX && order::told(kind).is_none()
 }
 
 const ARGO_CD: &str = "nobody reads Applications of Argo CD for a check. Let the notifications of Argo CD write a \
@@ -89,23 +95,48 @@ const ARGO_CD: &str = "nobody reads Applications of Argo CD for a check. Let the
                        write `flux`";
 const GIT: &str =
     "no rule reads the message of a commit. Let CI judge it, and read what CI says by `forge`";
+const UNKNOWN: &str = "the kind is not known here. Let what finds it out write a CommitStatus with this key; or \
+                       write a gate, and remove the check";
 
 /// A gatekeeper, and the gate that it keeps. Both have the name.
 ///
 /// # Errors
 /// What admission would say.
-pub(super) fn gate(
+pub(super) fn kept_gate(
     of: &Theirs,
     name: &str,
     notes: Notes,
     spec: &Value,
 ) -> Result<[Converted; 2], String> {
+    let keepers = [name.to_owned()];
+    Ok([keeper(of, name, notes, spec)?, gate(of, name, &keepers)?])
+}
+
+/// # Errors
+/// What admission would say.
+pub(super) fn keeper(
+    of: &Theirs,
+    name: &str,
+    notes: Notes,
+    spec: &Value,
+) -> Result<Converted, String> {
     let key = (of.namespace.as_str(), name);
-    let metadata = &Value::Null;
-    let keeper = notes.finish(ours("Gatekeeper", key, metadata, spec));
-    let kept = json!({"gatekeepers": [{"name": name}]});
-    let gate = of.notes().finish(ours("Gate", key, metadata, &kept));
-    let wrong =
-        |mistakes: Vec<String>| format!("it cannot be written as a gate: {}", mistakes.join("; "));
-    Ok([keeper.map_err(wrong)?, gate.map_err(wrong)?])
+    let keeper = notes.finish(ours("Gatekeeper", key, &Value::Null, spec));
+    keeper.map_err(|mistakes| wrong(&mistakes))
+}
+
+/// A gate that is open while all of these gatekeepers are.
+///
+/// # Errors
+/// What admission would say.
+pub(super) fn gate(of: &Theirs, name: &str, keepers: &[String]) -> Result<Converted, String> {
+    let key = (of.namespace.as_str(), name);
+    let keepers: Vec<_> = keepers.iter().map(|it| json!({"name": it})).collect();
+    let kept = json!({ "gatekeepers": keepers });
+    let gate = of.notes().finish(ours("Gate", key, &Value::Null, &kept));
+    gate.map_err(|mistakes| wrong(&mistakes))
+}
+
+fn wrong(mistakes: &[String]) -> String {
+    format!("it cannot be written as a gate: {}", mistakes.join("; "))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::guard::{Gates, Side, gate};
+use super::guard::{Gates, Side, gate, keeper};
 use super::names::Names;
 use super::theirs::Theirs;
 
@@ -17,21 +17,18 @@ pub(super) fn gates(theirs: &Theirs, names: &mut Names) -> Result<Gates, String>
     let (mut of, mut documents) = (BTreeMap::new(), Vec::new());
     for environment in spec["environments"].as_array().into_iter().flatten() {
         let branch = environment["branch"].as_str().unwrap_or_default();
-        let [open, closed] = ["allow", "exclude"].map(|list| {
-            let all = [&spec[list], &environment[list]].into_iter();
-            let all = all.filter_map(Value::as_array).flatten();
-            all.collect::<Vec<_>>()
-        });
-        let zone = zone_of_all(spec, branch, open.iter().chain(&closed))?;
-        let mut schedule = json!({"timeZone": zone});
-        for (list, windows) in [("open", open), ("closed", closed)] {
-            if !windows.is_empty() {
-                schedule[list] = windows.into_iter().map(window).collect();
-            }
-        }
         let name = names.name(&[strategy, key, branch]);
-        let spec = json!({ "schedule": schedule });
-        documents.extend(gate(theirs, &name, theirs.notes(), &spec)?);
+        let mut keepers = Vec::new();
+        for (zone, schedule) in schedules(spec, environment, branch)? {
+            let own = match keepers.is_empty() {
+                true => name.clone(),
+                false => names.name(&[strategy, key, branch, zone]),
+            };
+            let spec = json!({ "schedule": schedule });
+            documents.push(keeper(theirs, &own, theirs.notes(), &spec)?);
+            keepers.push(own);
+        }
+        documents.push(gate(theirs, &name, &keepers)?);
         of.insert(branch.to_owned(), name);
     }
     Ok(Gates {
@@ -42,27 +39,51 @@ pub(super) fn gates(theirs: &Theirs, names: &mut Names) -> Result<Gates, String>
     })
 }
 
-/// The time zone in which all these windows are written.
-fn zone_of_all<'v>(
+/// The schedules of an environment, one for each time zone. All of them have to be open, so what is open stands
+/// in the first one alone.
+fn schedules<'v>(
     spec: &'v Value,
+    environment: &'v Value,
     branch: &str,
-    windows: impl Iterator<Item = &'v &'v Value>,
-) -> Result<&'v str, String> {
+) -> Result<Vec<(&'v str, Value)>, String> {
+    let [open, closed] = ["allow", "exclude"].map(|list| {
+        let all = [&spec[list], &environment[list]].into_iter();
+        let all = all.filter_map(Value::as_array).flatten();
+        all.collect::<Vec<_>>()
+    });
     let default = text(&spec["timezone"]).unwrap_or("UTC");
-    let zones = windows.map(|window| text(&window["timezone"]).unwrap_or(default));
-    let zones: BTreeSet<&str> = zones.collect();
-    let mut all = zones.iter();
-    match (all.next(), all.next()) {
-        (Some(zone), None) => Ok(zone),
-        (None, _) => Ok(default),
-        (Some(_), Some(_)) => {
-            let zones = zones.into_iter().collect::<Vec<_>>().join(", ");
-            Err(format!(
-                "the windows of {branch} are written in several time zones ({zones}), and a schedule has one. \
-                 Write them in one, or a gatekeeper for each, and a Gate that they keep together"
-            ))
+    let zone = |window: &'v Value| text(&window["timezone"]).unwrap_or(default);
+    let opening: BTreeSet<&str> = open.iter().map(|it| zone(it)).collect();
+    let closing: BTreeSet<&str> = closed.iter().map(|it| zone(it)).collect();
+    let first = one(&opening, branch)?;
+    let first = first.or_else(|| closing.first().copied());
+    let first = first.unwrap_or(default);
+    let rest = closing.into_iter().filter(|it| *it != first);
+    let all = [first].into_iter().chain(rest).map(|own| {
+        let mut schedule = json!({"timeZone": own});
+        for (list, windows) in [("open", &open), ("closed", &closed)] {
+            let own = windows.iter().filter(|it| zone(it) == own);
+            let own: Vec<_> = own.map(|it| window(it)).collect();
+            if !own.is_empty() {
+                schedule[list] = own.into();
+            }
         }
+        (own, schedule)
+    });
+    Ok(all.collect())
+}
+
+/// The zone of the windows that open. None: there are none.
+fn one<'v>(zones: &BTreeSet<&'v str>, branch: &str) -> Result<Option<&'v str>, String> {
+    if zones.len() < 2 {
+        return Ok(zones.first().copied());
     }
+    let zones: Vec<_> = zones.iter().copied().collect();
+    Err(format!(
+        "the windows that open {branch} are written in several time zones ({}), and a schedule has one. Write \
+         them in one; or write a gatekeeper for each zone, and a Gate with `require: oneOf` that they keep",
+        zones.join(", ")
+    ))
 }
 
 fn window(theirs: &Value) -> Value {

@@ -1,12 +1,16 @@
 //! A PromotionStrategy as ours.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::guard::{Gates, Guard, Side};
+use super::order::{self, Order};
 use super::theirs::Theirs;
 use crate::converted::{Converted, Notes, ours};
 
-/// `has_access`: whether its repository is adopted. `guards`: what writes its checks.
+/// `has_access`: whether its repository is adopted. `guards`: what writes its checks. `order`: that of its
+/// environments.
 ///
 /// # Errors
 /// What is wrong, a line for each mistake.
@@ -14,13 +18,17 @@ pub(super) fn strategy(
     theirs: &Theirs,
     has_access: bool,
     guards: &[&Guard<'_>],
+    order: &Order<'_>,
 ) -> Result<Converted, Vec<String>> {
     let mut work = Work {
         notes: theirs.notes(),
         guards,
+        order,
         kept: Vec::new(),
+        left_out: BTreeSet::new(),
     };
     let spec = work.spec(theirs.spec());
+    work.tell_of_order(theirs.spec());
     let Work {
         mut notes, kept, ..
     } = work;
@@ -31,10 +39,7 @@ pub(super) fn strategy(
         ));
     }
     tell_of_checks(theirs, guards, &kept, &mut notes);
-    notes.note(
-        "statusName is what GitOps Promoter writes, so that the branch protection stays as it is. Leave it out \
-         when your branch protection requires sluice/promotion/BRANCH",
-    );
+    notes.note(status_name(order));
     notes.note(format!(
         "it is suspended: delete the PromotionStrategy of GitOps Promoter, look at this one with `kubectl gate \
          promotion {} -n {}`, and then remove spec.suspend",
@@ -43,6 +48,19 @@ pub(super) fn strategy(
     let key = (theirs.namespace.as_str(), theirs.name.as_str());
     let own = ours("PromotionStrategy", key, &theirs.value["metadata"], &spec);
     notes.finish(own)
+}
+
+/// What a branch protection has to require.
+fn status_name(order: &Order<'_>) -> String {
+    match order.names().as_slice() {
+        [] => "statusName is what GitOps Promoter writes, so that the branch protection stays as it is. Leave it \
+               out when your branch protection requires sluice/promotion/BRANCH"
+            .to_owned(),
+        names => format!(
+            "where a branch protection requires {}, let it require sluice/promotion/BRANCH, or it waits for ever",
+            names.join(" or ")
+        ),
+    }
 }
 
 /// Who has to write the checks that stay.
@@ -70,8 +88,11 @@ fn tell_of_checks(theirs: &Theirs, guards: &[&Guard<'_>], kept: &[String], notes
 struct Work<'g> {
     notes: Notes,
     guards: &'g [&'g Guard<'g>],
+    order: &'g Order<'g>,
     /// The keys of the checks that stay checks.
     kept: Vec<String>,
+    /// The keys of those that tell of the order.
+    left_out: BTreeSet<String>,
 }
 
 impl<'g> Work<'g> {
@@ -82,6 +103,7 @@ impl<'g> Work<'g> {
             "proposedCommitStatuses",
             "environments",
             "activePath",
+            "orderCommitStatusRef",
             "pullRequest",
         ];
         self.notes.rest("spec", spec, &known);
@@ -93,9 +115,10 @@ impl<'g> Work<'g> {
             );
         }
         let repository = json!({"name": spec["gitRepositoryRef"]["name"]});
-        let mut own = json!({
-            "suspend": true, "repoRef": repository, "statusName": "promoter-previous-environment",
-        });
+        let mut own = json!({"suspend": true, "repoRef": repository});
+        if self.order.names().is_empty() {
+            own["statusName"] = order::KEY.into();
+        }
         for side in [Side::Active, Side::Proposed] {
             let (_, stay) = self.divided(side, spec);
             self.keep(&stay);
@@ -103,16 +126,13 @@ impl<'g> Work<'g> {
                 own[side.checks()] = checks(&stay);
             }
         }
-        let environments = spec["environments"].as_array();
-        let environments = environments.map(Vec::as_slice).unwrap_or_default();
-        let last = environments.len().saturating_sub(1);
-        let all = environments.iter().enumerate();
-        let all = all.map(|(place, it)| self.environment(spec, place, it, place == last));
+        let all = self.order.environments.iter();
+        let all = all.map(|(place, it)| self.environment(spec, *place, it));
         own["environments"] = all.collect();
         own
     }
 
-    fn environment(&mut self, spec: &Value, place: usize, theirs: &Value, is_last: bool) -> Value {
+    fn environment(&mut self, spec: &Value, place: usize, theirs: &Value) -> Value {
         let path = format!("spec.environments[{place}]");
         let known = [
             "branch",
@@ -120,36 +140,22 @@ impl<'g> Work<'g> {
             "activeCommitStatuses",
             "proposedCommitStatuses",
             "activePath",
+            "dependsOn",
         ];
         self.notes.rest(&path, theirs, &known);
         self.no_path(&path, theirs);
         let branch = theirs["branch"].as_str().unwrap_or_default();
+        let is_awaited = self.order.is_awaited(branch);
         let mut own = Map::from_iter([("branch".to_owned(), branch.into())]);
+        if let Some(after) = self.order.after(branch) {
+            own.insert("after".to_owned(), json!(after));
+        }
         if theirs["autoMerge"] == false {
             own.insert("autoMerge".to_owned(), false.into());
         }
         let mut is_checked = !self.divided(Side::Active, spec).1.is_empty();
         for side in [Side::Active, Side::Proposed] {
-            let (of_all, _) = self.divided(side, spec);
-            let (mut moved, mut stay) = self.divided(side, theirs);
-            self.keep(&stay);
-            let more = of_all.into_iter().filter(|it| !moved.contains(it));
-            moved.extend(more.collect::<Vec<_>>());
-            let mut gates: Vec<&str> = Vec::new();
-            for key in moved {
-                match self.gates(side, &key) {
-                    Some(found) if found.of.contains_key(branch) => gates.push(&found.of[branch]),
-                    Some(found) if found.others_wait && !is_last => {
-                        self.notes.note(format!(
-                            "the check {key} waits for ever in {branch}, as before: what writes it does not list \
-                             this branch. Remove the check, or write a gate into {}",
-                            side.gates()
-                        ));
-                        stay.push(key);
-                    }
-                    Some(_) | None => {}
-                }
-            }
+            let (gates, stay) = self.guarded(side, spec, theirs);
             is_checked |= side == Side::Active && !(stay.is_empty() && gates.is_empty());
             if !stay.is_empty() {
                 own.insert(side.checks().to_owned(), checks(&stay));
@@ -159,7 +165,7 @@ impl<'g> Work<'g> {
                 own.insert(side.gates().to_owned(), json!({ "refs": refs }));
             }
         }
-        if !is_checked && !is_last {
+        if !is_checked && is_awaited {
             own.insert("unchecked".to_owned(), true.into());
             self.notes.note(format!(
                 "nothing is found out about what {branch} has before it goes on, which `unchecked: true` says: \
@@ -169,10 +175,46 @@ impl<'g> Work<'g> {
         Value::Object(own)
     }
 
+    /// The gates of an environment, and the keys of the checks that stay its own.
+    fn guarded(
+        &mut self,
+        side: Side,
+        spec: &Value,
+        environment: &Value,
+    ) -> (Vec<&'g str>, Vec<String>) {
+        let branch = environment["branch"].as_str().unwrap_or_default();
+        let (of_all, _) = self.divided(side, spec);
+        let (mut moved, mut stay) = self.divided(side, environment);
+        self.keep(&stay);
+        let more = of_all.into_iter().filter(|it| !moved.contains(it));
+        moved.extend(more.collect::<Vec<_>>());
+        let mut gates = Vec::new();
+        for key in moved {
+            match self.gates(side, &key) {
+                Some(found) if found.of.contains_key(branch) => {
+                    gates.push(found.of[branch].as_str());
+                }
+                Some(found) if found.others_wait && self.order.is_awaited(branch) => {
+                    self.notes.note(format!(
+                        "the check {key} waits for ever in {branch}, as before: what writes it does not list \
+                         this branch. Remove the check, or write a gate into {}",
+                        side.gates()
+                    ));
+                    stay.push(key);
+                }
+                Some(_) | None => {}
+            }
+        }
+        (gates, stay)
+    }
+
     /// The keys of a list: those in whose place there are gates, and those that stay.
-    fn divided(&self, side: Side, of: &Value) -> (Vec<String>, Vec<String>) {
+    fn divided(&mut self, side: Side, of: &Value) -> (Vec<String>, Vec<String>) {
         let all = of[side.checks()].as_array().into_iter().flatten();
         let keys = all.filter_map(|it| Some(it["key"].as_str()?.to_owned()));
+        let (left_out, keys): (Vec<_>, Vec<_>) = keys.partition(|key| self.order.is_told_by(key));
+        self.left_out.extend(left_out);
+        let keys = keys.into_iter();
         keys.partition(|key| self.gates(side, key).is_some())
     }
 
@@ -186,6 +228,28 @@ impl<'g> Work<'g> {
             if !self.kept.contains(key) {
                 self.kept.push(key.clone());
             }
+        }
+    }
+
+    /// What becomes of what GitOps Promoter is told of the order.
+    fn tell_of_order(&mut self, spec: &Value) {
+        for key in &self.left_out {
+            self.notes.note(format!(
+                "the check {key} is left out, which would wait for ever: the order of the environments stands in \
+                 its place"
+            ));
+        }
+        if self.order.is_changed() {
+            self.notes.note(
+                "environments are listed in another order: those that one waits for stand above it",
+            );
+        }
+        let by = spec["orderCommitStatusRef"]["kind"].as_str();
+        if let Some(kind) = by.filter(|kind| order::told(kind).is_none()) {
+            self.notes.lose(format!(
+                "spec.orderCommitStatusRef: which order a {kind} makes is not known. Each environment waits for \
+                 the one above it; write `after` where it is to wait for others"
+            ));
         }
     }
 

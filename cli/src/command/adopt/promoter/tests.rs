@@ -9,10 +9,12 @@ use crate::files::{Content, Input, Source};
 
 const CLUSTER: &str = include_str!("examples/cluster.yaml");
 const GITHUB: &str = include_str!("examples/github.yaml");
+const ORDER: &str = include_str!("examples/order.yaml");
 const REFUSED: &str = include_str!("examples/refused.yaml");
 const SCHEDULED: &str = include_str!("examples/scheduled.yaml");
 const TIMED: &str = include_str!("examples/timed.yaml");
 const WEB_REQUEST: &str = include_str!("examples/web-request.yaml");
+const ZONES: &str = include_str!("examples/zones.yaml");
 
 fn source(text: &str) -> Source {
     Source {
@@ -42,10 +44,12 @@ fn found_by_lint(text: &str) -> Vec<String> {
 #[rstest]
 #[case::cluster("cluster", CLUSTER, 0)]
 #[case::github("github", GITHUB, 1)]
-#[case::refused("refused", REFUSED, 8)]
+#[case::order("order", ORDER, 0)]
+#[case::refused("refused", REFUSED, 12)]
 #[case::scheduled("scheduled", SCHEDULED, 0)]
 #[case::timed("timed", TIMED, 0)]
 #[case::web_request("web_request", WEB_REQUEST, 0)]
+#[case::zones("zones", ZONES, 0)]
 fn what_is_printed_passes_lint(#[case] name: &str, #[case] text: &str, #[case] refused: usize) {
     let adopted = adopt(text);
     assert_eq!(adopted.refused, refused);
@@ -113,6 +117,143 @@ fn what_has_no_counterpart_waits() {
         .unwrap();
     let keys = json!([{"key": "signed-off"}, {"key": "posted"}, {"key": "zones"}]);
     assert_eq!(strategy["spec"]["activeCommitStatuses"], keys);
+}
+
+/// All kinds that have been in the group, and one that nobody knows yet.
+#[rstest]
+fn nothing_of_the_group_is_passed_over_in_silence(
+    #[values(
+        "ArgoCDCommitStatus",
+        "ChangeTransferPolicy",
+        "ChangeTransferPolicyHistory",
+        "ClusterScmProvider",
+        "CommitStatus",
+        "ControllerConfiguration",
+        "DAGCommitStatus",
+        "DependentsSuccessfulCommitStatus",
+        "DryShaSuccessfulCommitStatus",
+        "DryShaValidationCommitStatus",
+        "GitCommitStatus",
+        "GitRepository",
+        "PreviousEnvironmentCommitStatus",
+        "PromoterNotification",
+        "PromotionConfiguration",
+        "PromotionStrategy",
+        "PromotionStrategyHistory",
+        "ProposedCommit",
+        "PullRequest",
+        "RequiredCheckCommitStatus",
+        "RequiredStatusCheckCommitStatus",
+        "RestoreActiveCommit",
+        "RevertActiveCommit",
+        "RevertCommit",
+        "ScheduledCommitStatus",
+        "ScmProvider",
+        "Surprise",
+        "SurpriseCommitStatus",
+        "TimedCommitStatus",
+        "WebRequestCommitStatus"
+    )]
+    kind: &str,
+) {
+    let object = format!(
+        "{{apiVersion: promoter.argoproj.io/v2, kind: {kind}, metadata: {{name: alone, namespace: a}}, \
+         spec: {{}}}}"
+    );
+    let adopted = adopt(&object);
+    let told = adopted.table(None).unwrap_or_default();
+    let rows = told.lines().skip(1).filter(|row| row.starts_with(kind));
+    assert!(rows.count() > 0, "{told}");
+}
+
+/// What its own controllers write is written no more once they are gone.
+#[test]
+fn a_commit_status_that_another_object_owns_is_left_out() {
+    let owner = "\n  ownerReferences: [{apiVersion: promoter.argoproj.io/v1alpha1, kind: TimedCommitStatus, \
+                 name: payments, uid: a}]\n  labels:\n    promoter.argoproj.io/commit-status: smoke-test";
+    let before = "\n  labels:\n    promoter.argoproj.io/commit-status: smoke-test";
+    assert!(GITHUB.contains(before));
+    let adopted = adopt(&GITHUB.replace(before, owner));
+    assert_eq!(adopted.refused, 1);
+    assert!(!printed(&adopted).contains("kind: CommitStatus"));
+    let told = adopted.table(None).unwrap();
+    assert!(
+        told.contains("CommitStatus payments/smoke-test-pre"),
+        "{told}"
+    );
+}
+
+/// The environments of a strategy, each with the branches that it says it waits for.
+fn order_of(adopted: &Adopted, name: &str) -> Vec<(String, Value)> {
+    let mut all = adopted.documents.iter().map(|it| &it.object);
+    let strategy =
+        all.find(|it| it["kind"] == "PromotionStrategy" && it["metadata"]["name"] == name);
+    let environments = strategy.unwrap()["spec"]["environments"]
+        .as_array()
+        .unwrap();
+    let named = |it: &Value| {
+        (
+            it["branch"].as_str().unwrap().to_owned(),
+            it["after"].clone(),
+        )
+    };
+    environments.iter().map(named).collect()
+}
+
+#[test]
+fn environments_stand_below_those_that_they_wait_for() {
+    let adopted = adopt(ORDER);
+    let trial = json!(["regions/trial"]);
+    let expected = [
+        ("regions/trial", Value::Null),
+        ("regions/east", trial.clone()),
+        ("regions/west", trial),
+        ("regions/world", json!(["regions/east", "regions/west"])),
+    ];
+    let expected = expected.map(|(branch, after)| (branch.to_owned(), after));
+    assert_eq!(order_of(&adopted, "regions"), expected);
+    for (_, after) in order_of(&adopted, "pair") {
+        assert_eq!(after, Value::Null);
+    }
+}
+
+/// Two that wait for nothing are two beginnings.
+#[test]
+fn what_waits_for_nothing_says_so() {
+    let other = "    - branch: regions/west\n      dependsOn: [regions/trial]";
+    assert!(ORDER.contains(other));
+    let adopted = adopt(&ORDER.replace(other, "    - branch: regions/west"));
+    let order = order_of(&adopted, "regions");
+    assert!(
+        order.contains(&("regions/west".to_owned(), json!([]))),
+        "{order:?}"
+    );
+}
+
+#[test]
+fn an_order_that_is_not_known_is_lost() {
+    let known = "{kind: DependentsSuccessfulCommitStatus, name: regions}";
+    assert!(ORDER.contains(known));
+    let own = "{group: example.com, kind: TideCommitStatus, name: regions}";
+    let told = adopt(&ORDER.replace(known, own)).table(None).unwrap();
+    assert!(
+        told.contains("which order a TideCommitStatus makes is not known"),
+        "{told}"
+    );
+}
+
+#[test]
+fn environments_that_wait_for_each_other_are_refused() {
+    let trial = "    - branch: regions/trial\n";
+    assert!(ORDER.contains(trial));
+    let circle = format!("{trial}      dependsOn: [regions/world]\n");
+    let adopted = adopt(&ORDER.replace(trial, &circle));
+    assert_eq!(adopted.refused, 2);
+    let told = adopted.table(None).unwrap();
+    assert!(
+        told.contains("its PromotionStrategy is not printed"),
+        "{told}"
+    );
 }
 
 #[test]

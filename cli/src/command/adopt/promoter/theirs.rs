@@ -28,6 +28,18 @@ impl Theirs {
         Notes::new(&self.kind, &self.namespace, &self.name)
     }
 
+    /// Whether it is for that strategy.
+    pub(super) fn is_about(&self, strategy: &Self) -> bool {
+        self.namespace == strategy.namespace && self.names("promotionStrategyRef") == strategy.name
+    }
+
+    /// Whether a controller of GitOps Promoter has made it.
+    pub(super) fn is_made(&self) -> bool {
+        let owners = self.value["metadata"]["ownerReferences"].as_array();
+        let mut owners = owners.into_iter().flatten();
+        owners.any(|owner| converted::is_of(owner, GROUP))
+    }
+
     /// The name of another object in a field.
     pub(super) fn names(&self, field: &str) -> &str {
         self.spec()[field]["name"].as_str().unwrap_or_default()

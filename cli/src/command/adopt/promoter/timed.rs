@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::guard::{Gates, Side, gate};
+use super::guard::{Gates, Side, kept_gate};
 use super::names::Names;
 use super::theirs::Theirs;
 use crate::converted::Converted;
@@ -39,7 +39,7 @@ pub(super) fn gates(theirs: &Theirs, names: &mut Names) -> Result<Gates, String>
                 "expression": expression,
             }],
         }});
-        documents.extend(gate(theirs, &name, notes, &spec)?);
+        documents.extend(kept_gate(theirs, &name, notes, &spec)?);
         of.insert(branch.to_owned(), name);
     }
     Ok(Gates {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use sluice_core::time::duration;
 use sluice_crds::Duration;
 
-use super::guard::{Gates, Side, gate};
+use super::guard::{Gates, Side, kept_gate};
 use super::names::Names;
 use super::theirs::{Found, Theirs};
 use crate::converted::Notes;
@@ -48,7 +48,7 @@ pub(super) fn gates(theirs: &Theirs, found: &Found, names: &mut Names) -> Result
         };
         let mut http = http.clone();
         http["url"] = url.as_str().into();
-        documents.extend(gate(
+        documents.extend(kept_gate(
             theirs,
             &name,
             notes.clone(),
