@@ -1,11 +1,14 @@
 //! Promotion by branches: what a hydrator pushes to a real Gitea goes through environments by pull requests.
 
 use anyhow::Result;
-use serde_json::json;
+use http::Method;
+use serde_json::{Value, json};
 use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStatus};
 use sluice_crds::revert_commit::RevertPhase;
+use sluice_tests::controller::InProcess;
+use sluice_tests::gitea::BRANCH;
 
-use self::branches::Branches;
+use self::branches::{Branches, ENVIRONMENTS, Spoilt};
 use crate::told::get;
 
 mod branches;
@@ -17,6 +20,9 @@ mod kinds;
 mod once;
 mod people;
 
+/// The commit status of the pull request for prod.
+const PROD_SAYS: &str = "sluice/promotion/env/prod";
+
 fn is_at(environment: &EnvironmentStatus, dry: &str) -> bool {
     let active = environment.active.as_ref();
     active.is_some_and(|tip| tip.dry_sha.as_deref() == Some(dry))
@@ -26,17 +32,67 @@ fn waits_for(environment: &EnvironmentStatus, reason: &str) -> bool {
     environment.reason.as_deref() == Some(reason)
 }
 
-/// The story of the design: three environments, checks between them, a gate before the last. What is proposed
-/// comes from the hydrator of the guide.
+/// Whether it waits because nothing is said of a check, which is named after the branch that it is about.
+fn lacks(environment: &EnvironmentStatus, check: &str) -> bool {
+    let message = environment.message.as_deref().unwrap_or_default();
+    waits_for(environment, "CheckMissing") && message.starts_with(check)
+}
+
+/// What people read at the forge on the pull request for prod: what it brings, what that replaces, and whom they
+/// ask why it waits.
+async fn the_pull_request_tells(scene: &Branches, before: &str, dry: &str) -> Result<()> {
+    let number = scene.pulls_into("env/prod", &["open"]).await?[0];
+    let path = format!("/pulls/{number}");
+    let pull = scene.ask(Method::GET, &path, &Value::Null).await?;
+    assert_eq!(pull["title"], format!("Promote {} to env/prod", &dry[..12]));
+    let asks = format!("-n {} promotionstrategy/shop env/prod", scene.namespace());
+    let body = pull["body"].as_str().unwrap_or_default();
+    for line in [
+        &format!("Brings what was made of the commit `{dry}` to `env/prod`."),
+        "- Commit: `Write \"it\"`",
+        "- Author: `CI <ci@example.com>`",
+        &format!("- Replaces: `{before}`"),
+        &format!("    kubectl gate why {asks}"),
+    ] {
+        assert!(body.lines().any(|it| it == line), "{line} is not in {body}");
+    }
+    Ok(())
+}
+
+/// It is counted that prod was promoted to, with the time since the dry commit was made.
+async fn is_counted(scene: &Branches, controller: &InProcess) -> Result<()> {
+    let (_, page) = get(controller.metrics()?, "/metrics").await?;
+    let of = scene.labels("env/prod");
+    for line in [
+        format!("sluice_branch_promotions_total{{{of},by=\"sluice\"}} 1\n"),
+        format!("sluice_branch_lead_time_seconds_count{{{of}}} 1\n"),
+    ] {
+        assert!(page.contains(&line), "{line}{page}");
+    }
+    Ok(())
+}
+
+/// The story of the design: three environments, checks of what is proposed and of what is there, a gate before
+/// the last. What is proposed comes from the hydrator of the guide.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_goes_through_three_environments() -> Result<()> {
-    let scene = Branches::open("promotions-story", json!({"dryCommitStatus": true})).await?;
+    let more = json!({"dryCommitStatus": true, "proposedCommitStatuses": [{"key": "scan"}]});
+    let scene = Branches::open("promotions-story", more).await?;
     let controller = scene.start().await?;
     scene
         .says("env/prod", "to be read", |it| it.active.is_some())
         .await?;
 
+    let before = scene.head(BRANCH).await?;
     let dry = scene.hydrate_by_script("2").await?;
+    scene
+        .says("env/dev", "to wait for the scan", |it| {
+            lacks(it, "env/dev-next: scan is")
+        })
+        .await?;
+    for branch in ENVIRONMENTS {
+        scene.passes(&format!("{branch}-next"), "scan").await?;
+    }
     let dev = scene
         .says("env/dev", "to be merged", |it| {
             is_at(it, &dry) && it.state == EnvironmentState::Verifying
@@ -47,7 +103,7 @@ async fn a_commit_goes_through_three_environments() -> Result<()> {
     // A pull request is open for each of the others, and says why it waits.
     scene
         .says("env/test", "to wait for the check", |it| {
-            waits_for(it, "CheckMissing")
+            lacks(it, "env/dev: health is")
         })
         .await?;
     scene
@@ -56,9 +112,8 @@ async fn a_commit_goes_through_three_environments() -> Result<()> {
         })
         .await?;
     scene.pulls_are(&["merged", "open", "open"]).await?;
-    let (state, description) = scene
-        .commit_status("env/prod-next", "sluice/promotion/env/prod")
-        .await?;
+    the_pull_request_tells(&scene, &before, &dry).await?;
+    let (state, description) = scene.commit_status("env/prod-next", PROD_SAYS).await?;
     assert_eq!(state, "pending");
     assert!(
         description.starts_with("env/dev is at") || description.starts_with("env/test is at"),
@@ -76,22 +131,16 @@ async fn a_commit_goes_through_three_environments() -> Result<()> {
         })
         .await?;
     assert!(prod.message.is_some_and(|it| it.contains("production")));
+    let state = scene.commit_status_names("env/prod-next", PROD_SAYS, "production");
+    assert_eq!(state.await?, "pending");
     scene.turn("open").await?;
     scene
         .says("env/prod", "to be merged", |it| is_at(it, &dry))
         .await?;
-    let pulls = scene.pulls_are(&["merged", "merged", "merged"]).await?;
-    let title = format!("Promote {} to env/prod", &dry[..12]);
-    assert!(
-        pulls.iter().any(|pull| pull["title"] == title.as_str()),
-        "{pulls:?}"
-    );
+    scene.pulls_are(&["merged", "merged", "merged"]).await?;
     // What was merged is what was hydrated.
-    for branch in ["env/dev", "env/test", "env/prod"] {
-        assert_eq!(
-            scene.file(branch).await?,
-            scene.file(&format!("{branch}-next")).await?
-        );
+    for branch in ENVIRONMENTS {
+        scene.is_as_proposed(branch).await?;
     }
     assert!(scene.file("env/prod").await?.contains("kind: ConfigMap"));
     // The dry commit tells where it is, once for each environment that it reaches.
@@ -101,15 +150,7 @@ async fn a_commit_goes_through_three_environments() -> Result<()> {
     let told = scene.told(&dry, &context).await?;
     assert!((2..=4).contains(&told), "{told}");
     scene.rests().await?;
-    // It is counted, with the time since the dry commit was made.
-    let (_, page) = get(controller.metrics()?, "/metrics").await?;
-    let of = scene.labels("env/prod");
-    for line in [
-        format!("sluice_branch_promotions_total{{{of},by=\"sluice\"}} 1\n"),
-        format!("sluice_branch_lead_time_seconds_count{{{of}}} 1\n"),
-    ] {
-        assert!(page.contains(&line), "{line}{page}");
-    }
+    is_counted(&scene, &controller).await?;
     controller.stop().await;
     Ok(())
 }
@@ -182,17 +223,8 @@ async fn what_somebody_pushes_to_an_environment_holds_it() -> Result<()> {
 async fn an_environment_goes_back_and_gets_the_fix() -> Result<()> {
     let scene = Branches::open("promotions-revert", json!({})).await?;
     let controller = scene.start().await?;
-    scene.healthy("env/dev").await?;
-    let dev = scene
-        .says("env/dev", "to be healthy", |it| !it.last_healthy.is_empty())
-        .await?;
-    let good = dev.last_healthy[0].dry_sha.clone();
     let before = scene.file("env/dev").await?;
-    let bad = scene.hydrate("2").await?;
-    let dev = scene
-        .says("env/dev", "to be merged", |it| is_at(it, &bad))
-        .await?;
-    let from = dev.active.expect("it is there").hydrated_sha;
+    let Spoilt { good, bad, from } = scene.spoil("env/dev").await?;
     scene.revert("back", "env/dev", &from, &good).await?;
     let dev = scene
         .says("env/dev", "to be back", |it| {
@@ -219,10 +251,7 @@ async fn an_environment_goes_back_and_gets_the_fix() -> Result<()> {
     scene
         .says("env/dev", "to have the fix", |it| is_at(it, &fix))
         .await?;
-    assert_eq!(
-        scene.file("env/dev").await?,
-        scene.file("env/dev-next").await?
-    );
+    scene.is_as_proposed("env/dev").await?;
     scene.rests().await?;
     controller.stop().await;
     Ok(())

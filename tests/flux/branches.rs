@@ -7,18 +7,20 @@ use jiff::SignedDuration;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use sluice_crds::promotion_strategy::{EnvironmentState, EnvironmentStatus};
-use sluice_crds::{PromotionStrategy, PromotionStrategyStatus};
+use sluice_crds::commit_status::Phase;
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStatus};
+use sluice_crds::{PromotionStrategy, PromotionStrategyStatus, RevertCommit};
 use sluice_tests::gitea::{OWNER, gitea};
 use sluice_tests::hydrator::Hydrator;
 use sluice_tests::installation::CONTROLLER;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
 use crate::stage::{DEADLINE, NOW, Stage, app};
 
 const NAME: &str = "shop";
 const ENVIRONMENTS: [&str; 2] = ["env/dev", "env/test"];
 const FILE: &str = "app.yaml";
+const REVERT: &str = "back";
 
 struct Shop {
     stage: Stage<'static>,
@@ -118,6 +120,29 @@ impl Shop {
     async fn hydrate(&self, version: &str, file: &str) -> Result<String> {
         self.hydrator.hydrate(version, (FILE, file)).await
     }
+
+    /// A person brings an environment back to what was made of an earlier commit.
+    async fn revert(&self, environment: &EnvironmentStatus, dry: &str) -> Result<()> {
+        let active = environment.active.as_ref().context("it has nothing")?;
+        let revert = json!({
+            "apiVersion": "sluice.dev/v1alpha1", "kind": "RevertCommit",
+            "metadata": {"name": REVERT},
+            "spec": {
+                "repoRef": {"name": NAME}, "activeBranch": environment.branch,
+                "from": active.hydrated_sha, "drySHA": dry, "reason": "INC-4711", "by": "admin",
+            },
+        });
+        self.stage.apply(&revert.to_string()).await
+    }
+
+    /// A person names what fixes it.
+    async fn fixed(&self, by: &str) -> Result<()> {
+        let stage = &self.stage;
+        let reverts: Api<RevertCommit> = Api::namespaced(stage.client(), stage.namespace());
+        let fixed = json!({"spec": {"fixedBy": by}});
+        reverts.merge(REVERT, &fixed).await?;
+        Ok(())
+    }
 }
 
 fn name(branch: &str) -> &str {
@@ -216,6 +241,47 @@ async fn a_soak_is_about_one_commit_and_begins_again_with_the_next() -> Result<(
     Ok(())
 }
 
+/// What Flux cannot apply goes no further. The environment is brought back to `good`, is healthy once Flux has
+/// fetched and applied that, and gets the fix, which goes on.
+async fn what_flux_cannot_apply_is_taken_back(shop: &Shop, good: &str) -> Result<()> {
+    let broken = shop.hydrate("broken", "kind: Nonsense").await?;
+    shop.says("env/dev", "to have it", |it| is_at(it, &broken))
+        .await?;
+    shop.fetch("env/dev").await?;
+    let failed = |it: &EnvironmentStatus| it.state == EnvironmentState::Failed;
+    let dev = shop.says("env/dev", "to fail", failed).await?;
+    let fails = |it: &EnvironmentStatus| it.reason.as_deref() == Some("CheckFailed");
+    shop.says("env/test", "to be held back", fails).await?;
+
+    shop.revert(&dev, good).await?;
+    let is_back = |it: &EnvironmentStatus, by_flux: Phase| {
+        let mut active = it.active.iter();
+        let is_there = active.any(|tip| {
+            tip.arrived_by == Some(Arrival::Revert) && tip.commit_status == Some(by_flux)
+        });
+        is_there && is_at(it, good) && it.state == EnvironmentState::Held
+    };
+    // Flux still says what it has found out about the bad commit.
+    shop.says("env/dev", "to be back", |it| is_back(it, Phase::Pending))
+        .await?;
+    shop.fetch("env/dev").await?;
+    shop.says("env/dev", "to be healthy", |it| is_back(it, Phase::Success))
+        .await?;
+    shop.says("env/test", "to have got nothing of it", |it| {
+        is_at(it, good)
+    })
+    .await?;
+
+    let fix = shop.hydrate("fix", &app("app", "four")).await?;
+    shop.fixed(&fix).await?;
+    shop.says("env/dev", "to have the fix", |it| is_at(it, &fix))
+        .await?;
+    shop.fetch("env/dev").await?;
+    shop.says("env/test", "to have the fix", |it| is_at(it, &fix))
+        .await?;
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_is_healthy_when_flux_is_ready_with_its_commit() -> Result<()> {
     let by_flux = |name: &str| checked(json!({"flux": {"kustomizations": [{"name": name}]}}));
@@ -260,23 +326,7 @@ async fn an_environment_is_healthy_when_flux_is_ready_with_its_commit() -> Resul
         .await?;
     shop.fetch("env/test").await?;
 
-    // What Flux cannot apply goes no further, and its fix does.
-    let broken = shop.hydrate("broken", "kind: Nonsense").await?;
-    shop.says("env/dev", "to have it", |it| is_at(it, &broken))
-        .await?;
-    shop.fetch("env/dev").await?;
-    shop.says("env/dev", "to fail", |it| {
-        it.state == EnvironmentState::Failed
-    })
-    .await?;
-    let fails = |it: &EnvironmentStatus| it.reason.as_deref() == Some("CheckFailed");
-    shop.says("env/test", "to be held back", fails).await?;
-    let fix = shop.hydrate("fix", &app("app", "four")).await?;
-    shop.says("env/dev", "to have the fix", |it| is_at(it, &fix))
-        .await?;
-    shop.fetch("env/dev").await?;
-    shop.says("env/test", "to have the fix", |it| is_at(it, &fix))
-        .await?;
+    what_flux_cannot_apply_is_taken_back(&shop, &three).await?;
     controller.stop().await;
     Ok(())
 }

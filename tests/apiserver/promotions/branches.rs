@@ -28,6 +28,8 @@ pub use sluice_tests::DEADLINE;
 mod people;
 mod seen;
 
+pub use people::Spoilt;
+
 /// After this the branches are listed again.
 const ROUND: Duration = Duration::from_secs(11);
 /// At each look, where time passes faster: ten seconds in one. An order, which lasts a minute, does not end
@@ -35,7 +37,7 @@ const ROUND: Duration = Duration::from_secs(11);
 const STEP: Duration = Duration::from_millis(250);
 pub const NAME: &str = "shop";
 pub const SECRET: &str = "git-token";
-const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
+pub const ENVIRONMENTS: [&str; 3] = ["env/dev", "env/test", "env/prod"];
 /// What is hydrated.
 const FILE: &str = "manifests.yaml";
 
@@ -212,20 +214,6 @@ impl Branches {
         Ok(())
     }
 
-    /// How many pull requests were merged into a branch.
-    pub async fn merges(&self, branch: &str) -> Result<usize> {
-        let path = format!("/commits?sha={branch}&stat=false&limit=50");
-        let all = self.hydrator.ask(Method::GET, &path, &Value::Null).await?;
-        let all = all.as_array().context("no commits")?;
-        let of = format!("into {branch}");
-        let is_merge = |it: &&Value| {
-            let message = it["commit"]["message"].as_str().unwrap_or_default();
-            message.starts_with("Merge pull request")
-                && message.lines().next().is_some_and(|it| it.ends_with(&of))
-        };
-        Ok(all.iter().filter(is_merge).count())
-    }
-
     pub async fn apply(&self, object: &Value) -> Result<()> {
         self.stage.apply(&object.to_string()).await?;
         Ok(())
@@ -283,14 +271,19 @@ impl Branches {
 
     /// Somebody says that what a branch has is healthy.
     pub async fn healthy(&self, branch: &str) -> Result<()> {
+        self.passes(branch, "health").await
+    }
+
+    /// Somebody says that what a branch has passes a check.
+    pub async fn passes(&self, branch: &str, key: &str) -> Result<()> {
         let sha = self.hydrator.head(branch).await?;
         self.apply(&json!({
             "apiVersion": "sluice.dev/v1alpha1", "kind": "CommitStatus",
             "metadata": {
-                "name": format!("health-{}", &sha[..8]),
-                "labels": {"sluice.dev/commit-status": "health"},
+                "name": format!("{key}-{}", &sha[..8]),
+                "labels": {"sluice.dev/commit-status": key},
             },
-            "spec": {"repoRef": {"name": NAME}, "sha": sha, "name": "health", "phase": "success"},
+            "spec": {"repoRef": {"name": NAME}, "sha": sha, "name": key, "phase": "success"},
         }))
         .await
     }

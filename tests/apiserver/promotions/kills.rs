@@ -8,18 +8,21 @@ use anyhow::Result;
 use http::Method;
 use rstest::rstest;
 use serde_json::json;
-use sluice_crds::promotion_strategy::{Arrival, EnvironmentState};
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentState, EnvironmentStatus};
 use sluice_tests::gitea::gitea;
 use sluice_tests::keeper::{Keeper, Next, Point, after, before};
 use sluice_tests::proxy::Proxy;
 
-use super::branches::Branches;
-use super::is_at;
+use super::branches::{Branches, Spoilt};
+use super::{is_at, waits_for};
 
 const DEV: &str = "env/dev";
 /// The statuses of the strategy and of its PullRequests.
 const STATUS: &str = "/promotionstrategies/shop/status";
 const CHILD: &str = "/pullrequests/shop-";
+/// A push to what is proposed.
+const PUSH: &str = "/git-receive-pack";
+const NEXT: &str = "refs/heads/env/dev-next";
 
 /// A repository with one environment, whose controller reaches the forge by a line.
 async fn open(next: Next) -> Result<(Branches, Keeper, Proxy)> {
@@ -88,6 +91,83 @@ async fn a_commit_is_merged_once(
     Ok(())
 }
 
+/// What is proposed is joined to its environment once, and merged once, whoever goes on.
+async fn arrives_joined(
+    scene: &Branches,
+    keeper: &mut Keeper,
+    dry: &str,
+    pulls: &[&str],
+) -> Result<()> {
+    keeper.goes_on().await?;
+    let dev = scene.says(DEV, "to be merged", |it| is_at(it, dry)).await?;
+    let arrived = dev.active.and_then(|it| it.arrived_by);
+    assert_eq!(arrived, Some(Arrival::Promotion));
+    scene.is_as_proposed(DEV).await?;
+    scene.pulls_are(pulls).await?;
+    scene.rests().await?;
+    assert_eq!(scene.joins(DEV).await?, 1);
+    assert_eq!(scene.merges(DEV).await?, pulls.len());
+    Ok(())
+}
+
+/// Somebody has pushed to the environment, and that is accepted.
+#[rstest]
+#[case::before_the_order(To::Own, before(Method::PATCH, STATUS, r#""join""#), 0)]
+#[case::after_the_order(To::Own, after(Method::PATCH, STATUS, r#""join""#), 0)]
+#[case::before_the_push(To::Forge, before(Method::POST, PUSH, NEXT), 0)]
+#[case::after_the_push(To::Forge, after(Method::POST, PUSH, NEXT), 1)]
+#[case::before_its_merge_is_ordered(To::Own, before(Method::PATCH, STATUS, r#""notAfter""#), 1)]
+#[tokio::test(flavor = "multi_thread")]
+async fn histories_are_joined_once(
+    #[case] to: To,
+    #[case] point: Point,
+    #[case] joins: usize,
+    #[values(Next::Restart, Next::Standby)] next: Next,
+) -> Result<()> {
+    let (scene, mut keeper, forge) = open(next).await?;
+    let pushed = scene.push(DEV, "hotfix.yaml", "a: 1\n").await?;
+    let dry = scene.hydrate("2").await?;
+    scene.request().await?;
+    let is_foreign = |it: &EnvironmentStatus| {
+        let pull = it.pull_request.as_ref();
+        waits_for(it, "ForeignCommit") && pull.is_some_and(|it| it.number.is_some())
+    };
+    scene.says(DEV, "to be held", is_foreign).await?;
+
+    to.kills(&keeper, &forge, &point);
+    scene.accept(DEV, &pushed).await?;
+    keeper.dead().await?;
+    assert_eq!(scene.joins(DEV).await?, joins);
+    arrives_joined(&scene, &mut keeper, &dry, &["merged"]).await
+}
+
+/// What was taken back may come again: the environment has all commits of it, and other files.
+#[rstest]
+#[case::after_it_is_opened(
+    To::Forge,
+    after(Method::POST, "/pulls", r#""head":"env/dev-next""#),
+    0
+)]
+#[case::after_the_order(To::Own, after(Method::PATCH, STATUS, r#""join""#), 0)]
+#[case::after_the_push(To::Forge, after(Method::POST, PUSH, NEXT), 1)]
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_taken_back_is_joined_once(
+    #[case] to: To,
+    #[case] point: Point,
+    #[case] joins: usize,
+) -> Result<()> {
+    let (scene, mut keeper, forge) = open(Next::Restart).await?;
+    let Spoilt { good, bad, from } = scene.spoil(DEV).await?;
+    scene.revert("back", DEV, &from, &good).await?;
+    scene.says(DEV, "to be back", |it| is_at(it, &good)).await?;
+
+    to.kills(&keeper, &forge, &point);
+    scene.forget("back").await?;
+    keeper.dead().await?;
+    assert_eq!(scene.joins(DEV).await?, joins);
+    arrives_joined(&scene, &mut keeper, &bad, &["merged"; 3]).await
+}
+
 #[rstest]
 #[case::before_it_is_held(To::Own, before(Method::PATCH, STATUS, r#""held""#), 1)]
 #[case::after_it_is_held(To::Own, after(Method::PATCH, STATUS, r#""held""#), 1)]
@@ -106,17 +186,8 @@ async fn an_environment_is_brought_back_once(
     #[case] merges: usize,
 ) -> Result<()> {
     let (scene, mut keeper, forge) = open(Next::Restart).await?;
-    scene.healthy(DEV).await?;
-    let dev = scene
-        .says(DEV, "to be healthy", |it| !it.last_healthy.is_empty())
-        .await?;
-    let (good, before) = (dev.last_healthy[0].dry_sha.clone(), scene.file(DEV).await?);
-    let bad = scene.hydrate("2").await?;
-    scene.request().await?;
-    let dev = scene
-        .says(DEV, "to be merged", |it| is_at(it, &bad))
-        .await?;
-    let from = dev.active.expect("it is there").hydrated_sha;
+    let before = scene.file(DEV).await?;
+    let Spoilt { good, bad, from } = scene.spoil(DEV).await?;
 
     to.kills(&keeper, &forge, &point);
     scene.revert("back", DEV, &from, &good).await?;

@@ -6,45 +6,92 @@ use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use rstest::rstest;
 use serde_json::json;
-use sluice_crds::promotion_strategy::Arrival;
+use sluice_crds::promotion_strategy::{Arrival, EnvironmentState};
 use sluice_tests::poll;
 use sluice_tests::proxy::{Proxy, refusal};
 
-use super::branches::{Branches, DEADLINE, NAME};
+use super::branches::{Branches, DEADLINE, NAME, Spoilt};
 use super::{is_at, waits_for};
 
+const DEV: &str = "env/dev";
+const STRATEGY: &str = "/promotionstrategies/shop/status";
+const PULL_REQUEST: &str = "/pullrequests/shop-";
+
 /// The statuses of a promotion, in their order: of what, and what each is the first to say.
-const STATUSES: [(&str, &str); 5] = [
-    ("/promotionstrategies/shop/status", r#""pullRequest""#),
-    ("/pullrequests/shop-", r#""Open""#),
-    ("/promotionstrategies/shop/status", r#""notAfter""#),
-    ("/pullrequests/shop-", r#""Merged""#),
-    ("/promotionstrategies/shop/status", r#""Promotion""#),
+const PROMOTION: [(&str, &str); 5] = [
+    (STRATEGY, r#""pullRequest""#),
+    (PULL_REQUEST, r#""Open""#),
+    (STRATEGY, r#""notAfter""#),
+    (PULL_REQUEST, r#""Merged""#),
+    (STRATEGY, r#""Promotion""#),
 ];
+
+/// The same of a way back, and of the fix, which is joined to what the environment has then.
+const WAY_BACK: [(&str, &str); 4] = [
+    (STRATEGY, r#""held""#),
+    (STRATEGY, r#""Revert""#),
+    ("/revertcommits/back/status", r#""Merged""#),
+    (STRATEGY, r#""join""#),
+];
+
+/// Each of them is refused once.
+fn refuse(line: &Proxy, statuses: &[(&str, &str)]) {
+    for status in statuses {
+        let conflict = refusal(StatusCode::CONFLICT, "Conflict");
+        line.order_for(conflict, Method::PATCH, *status, 1);
+    }
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_that_is_refused_is_decided_anew() -> Result<()> {
-    let one = json!({"environments": [{"branch": "env/dev"}]});
+    let one = json!({"environments": [{"branch": DEV}]});
     let scene = Branches::open("promotions-refused", one).await?;
     let line = Proxy::start(scene.client()).await?;
     let controller = scene.start_as(line.client()?, &[]).await?;
     scene
-        .says("env/dev", "to be read", |it| it.active.is_some())
+        .says(DEV, "to be read", |it| it.active.is_some())
         .await?;
-    for status in STATUSES {
-        let conflict = refusal(StatusCode::CONFLICT, "Conflict");
-        line.order_for(conflict, Method::PATCH, status, 1);
-    }
+    refuse(&line, &PROMOTION);
     let dry = scene.hydrate("2").await?;
     let dev = scene
-        .says("env/dev", "to be merged", |it| is_at(it, &dry))
+        .says(DEV, "to be merged", |it| is_at(it, &dry))
         .await?;
     line.came().await?;
     let arrived = dev.active.and_then(|it| it.arrived_by);
     assert_eq!(arrived, Some(Arrival::Promotion));
     scene.pulls_are(&["merged"]).await?;
     scene.rests().await?;
-    assert_eq!(scene.merges("env/dev").await?, 1);
+    assert_eq!(scene.merges(DEV).await?, 1);
+    controller.stop().await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_on_the_way_back_is_decided_anew() -> Result<()> {
+    let one = json!({"environments": [{"branch": DEV}]});
+    let scene = Branches::open("promotions-refused", one).await?;
+    let line = Proxy::start(scene.client()).await?;
+    let controller = scene.start_as(line.client()?, &[]).await?;
+    let Spoilt { good, bad, from } = scene.spoil(DEV).await?;
+    refuse(&line, &WAY_BACK);
+    scene.revert("back", DEV, &from, &good).await?;
+    let dev = scene
+        .says(DEV, "to be back", |it| {
+            is_at(it, &good) && it.state == EnvironmentState::Held
+        })
+        .await?;
+    assert_eq!(dev.held[0].dry_sha, bad);
+    let fix = scene.hydrate("3").await?;
+    scene.fixed("back", &fix).await?;
+    scene
+        .says(DEV, "to have the fix", |it| is_at(it, &fix))
+        .await?;
+    line.came().await?;
+    scene.is_as_proposed(DEV).await?;
+    scene.pulls_are(&["merged", "merged", "merged"]).await?;
+    scene.rests().await?;
+    assert_eq!(scene.merges(DEV).await?, 3);
+    assert_eq!(scene.joins(DEV).await?, 1);
     controller.stop().await;
     Ok(())
 }

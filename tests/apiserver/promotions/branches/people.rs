@@ -6,15 +6,47 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use sluice_tests::controller::InProcess;
 use sluice_tests::gitea::OWNER;
-use sluice_tests::poll;
+use sluice_tests::{Writes, poll};
 
-use super::{Branches, DEADLINE, FILE, NAME};
+use super::{Branches, DEADLINE, NAME};
 use crate::pipelines::shop::state;
+use crate::promotions::is_at;
 
 /// What the forge signs its webhooks with.
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
+/// A bad commit that an environment has.
+pub struct Spoilt {
+    /// The dry commit with which it was healthy before.
+    pub good: String,
+    /// The dry commit that is bad.
+    pub bad: String,
+    /// What was made of it: the commit of the environment.
+    pub from: String,
+}
+
 impl Branches {
+    /// A bad commit gets into an environment that is healthy.
+    pub async fn spoil(&self, branch: &str) -> Result<Spoilt> {
+        self.healthy(branch).await?;
+        let before = self
+            .says(branch, "to be healthy", |it| !it.last_healthy.is_empty())
+            .await?;
+        let good = before.last_healthy[0].dry_sha.clone();
+        let bad = self.hydrate("2").await?;
+        self.request().await?;
+        self.says(branch, "to be spoilt", |it| is_at(it, &bad))
+            .await?;
+        let from = self.head(branch).await?;
+        Ok(Spoilt { good, bad, from })
+    }
+
+    /// A person deletes a RevertCommit: what it took back may come again.
+    pub async fn forget(&self, name: &str) -> Result<()> {
+        self.reverts().remove(name).await?;
+        Ok(())
+    }
+
     /// From now on the branches are listed once an hour, unless the forge says that something has changed.
     pub async fn waits_for_hooks(&self) -> Result<()> {
         self.apply(&json!({
@@ -150,11 +182,20 @@ impl Branches {
     /// Whether an environment has exactly what is proposed for it.
     pub async fn is_as_proposed(&self, branch: &str) -> Result<()> {
         let next = format!("{branch}-next");
-        let (has, proposed) = tokio::try_join!(self.file(branch), self.file(&next))?;
+        let (has, proposed) = tokio::try_join!(self.files(branch), self.files(&next))?;
         ensure!(
             has == proposed,
-            "{FILE} of {branch} is {has}, and not {proposed}"
+            "{branch} has {has}, and {next} has {proposed}"
         );
         Ok(())
+    }
+
+    /// The files of a branch, each with the id of what it has.
+    async fn files(&self, branch: &str) -> Result<Value> {
+        let sha = self.head(branch).await?;
+        let path = format!("/git/trees/{sha}?recursive=true");
+        let found = self.ask(Method::GET, &path, &Value::Null).await?;
+        let entries = found["tree"].as_array().context("no files")?.iter();
+        Ok(entries.map(|it| json!([it["path"], it["sha"]])).collect())
     }
 }

@@ -41,6 +41,11 @@ impl Branches {
         what: &str,
         check: impl Fn(&EnvironmentStatus) -> bool,
     ) -> Result<EnvironmentStatus> {
+        self.soon(self.says(branch, what, check)).await
+    }
+
+    /// Time passes faster until something has come.
+    async fn soon<T>(&self, comes: impl Future<Output = Result<T>>) -> Result<T> {
         let passing = async {
             poll(DEADLINE * 2, "the end", async || {
                 self.clock.put_forward(STEP);
@@ -49,7 +54,7 @@ impl Branches {
             .await
         };
         tokio::select! {
-            found = self.says(branch, what, check) => found,
+            found = comes => found,
             ended = passing => Err(ended.err().context("time has ended")?),
         }
     }
@@ -90,6 +95,47 @@ impl Branches {
             Ok::<_, anyhow::Error>(description)
         })
         .await
+    }
+
+    /// Waits, while time passes faster, until the newest commit status of this name has this in its description.
+    /// Returns its state. A description alone is rewritten once a minute.
+    pub async fn commit_status_names(
+        &self,
+        branch: &str,
+        context: &str,
+        what: &str,
+    ) -> Result<String> {
+        self.soon(poll(DEADLINE, context, async || {
+            let (state, description) = self.commit_status(branch, context).await?;
+            ensure!(description.contains(what), "{state}: {description}");
+            Ok::<_, anyhow::Error>(state)
+        }))
+        .await
+    }
+
+    /// How many pull requests were merged into a branch.
+    pub async fn merges(&self, branch: &str) -> Result<usize> {
+        let of = format!("into {branch}");
+        let titles = self.titles(branch).await?.into_iter();
+        let merges = titles.filter(|it| it.starts_with("Merge pull request") && it.ends_with(&of));
+        Ok(merges.count())
+    }
+
+    /// How many commits of what is proposed for a branch only join its history.
+    pub async fn joins(&self, branch: &str) -> Result<usize> {
+        let join = format!("Join the history of {branch}");
+        let titles = self.titles(&format!("{branch}-next")).await?.into_iter();
+        Ok(titles.filter(|it| *it == join).count())
+    }
+
+    /// The first lines of what the commits of a branch say.
+    async fn titles(&self, branch: &str) -> Result<Vec<String>> {
+        let path = format!("/commits?sha={branch}&stat=false");
+        let all = self.gitea.all_in_repository(&self.repository, &path);
+        let all = all.await?;
+        let message = |it: &Value| it["commit"]["message"].as_str().map(str::to_owned);
+        let first = |it: String| it.lines().next().map(str::to_owned);
+        Ok(all.iter().filter_map(message).filter_map(first).collect())
     }
 
     /// What the commit status of a dry commit is called.
