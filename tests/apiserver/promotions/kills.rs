@@ -13,7 +13,7 @@ use sluice_tests::gitea::gitea;
 use sluice_tests::keeper::{Keeper, Next, Point, after, before};
 use sluice_tests::proxy::Proxy;
 
-use super::branches::{Branches, Spoilt};
+use super::branches::{Branches, DEADLINE, Spoilt};
 use super::{is_at, waits_for};
 
 const DEV: &str = "env/dev";
@@ -99,7 +99,10 @@ async fn arrives_joined(
     pulls: &[&str],
 ) -> Result<()> {
     keeper.goes_on().await?;
-    let dev = scene.says(DEV, "to be merged", |it| is_at(it, dry)).await?;
+    // Where the forge takes long to find out that nothing conflicts, it is asked again once a minute.
+    let dev = scene
+        .says_within(DEADLINE * 3, (DEV, "to be merged"), |it| is_at(it, dry))
+        .await?;
     let arrived = dev.active.and_then(|it| it.arrived_by);
     assert_eq!(arrived, Some(Arrival::Promotion));
     scene.is_as_proposed(DEV).await?;
