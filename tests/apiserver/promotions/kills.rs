@@ -13,7 +13,7 @@ use sluice_tests::gitea::gitea;
 use sluice_tests::keeper::{Keeper, Next, Point, after, before};
 use sluice_tests::proxy::Proxy;
 
-use super::branches::{Branches, DEADLINE, Spoilt};
+use super::branches::{Branches, Spoilt};
 use super::{is_at, waits_for};
 
 const DEV: &str = "env/dev";
@@ -91,7 +91,7 @@ async fn a_commit_is_merged_once(
     Ok(())
 }
 
-/// What is proposed is joined to its environment once, and merged once, whoever goes on.
+/// What is proposed is joined to its environment once, and merged once, whichever controller goes on.
 async fn arrives_joined(
     scene: &Branches,
     keeper: &mut Keeper,
@@ -99,10 +99,7 @@ async fn arrives_joined(
     pulls: &[&str],
 ) -> Result<()> {
     keeper.goes_on().await?;
-    // Where the forge takes long to find out that nothing conflicts, it is asked again once a minute.
-    let dev = scene
-        .says_within(DEADLINE * 3, (DEV, "to be merged"), |it| is_at(it, dry))
-        .await?;
+    let dev = scene.says(DEV, "to be merged", |it| is_at(it, dry)).await?;
     let arrived = dev.active.and_then(|it| it.arrived_by);
     assert_eq!(arrived, Some(Arrival::Promotion));
     scene.is_as_proposed(DEV).await?;

@@ -86,6 +86,8 @@ pub struct Recent {
     pub unwithdrawn: u32,
     /// When that failed last.
     pub unwithdrawn_at: Option<Timestamp>,
+    /// Since when it is to be closed while it is open.
+    pub close_asked_at: Option<Timestamp>,
     /// Before that a merge is not tried again.
     pub merge_after: Option<Timestamp>,
     /// Whether a merge that was begun before the last one may have been sent: that nothing comes of the last one
@@ -142,6 +144,9 @@ pub fn report(given: Given) -> Looked {
         };
         lasts = taking.take(task, outcome, lasts);
     }
+    let is_closing = object.spec.close.is_some() && status.state == Some(PullRequestState::Open);
+    let asked_at = recent.close_asked_at.unwrap_or(now);
+    recent.close_asked_at = is_closing.then_some(asked_at);
     let is_ordered = owner.as_ref().is_some_and(|owner| owner.order.is_some());
     let is_put_off = status.next_merge_at.as_ref().is_some_and(|at| at.0 > now);
     taken::tell_no_hold(&mut status, is_ordered || is_put_off);

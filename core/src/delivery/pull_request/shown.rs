@@ -3,7 +3,8 @@
 //!
 //! Gitea has one word for a conflict and for "not found out yet", and finds out only if the pull request is
 //! asked about alone. So one that has another head, or could not be merged, is asked about alone; what is not
-//! known after some seconds is a conflict. That is asked about alone as long as it lasts.
+//! known after some seconds counts as a conflict. A busy Gitea takes longer to find out, so that it is asked often
+//! for two minutes, and then alone, once a minute, as long as the conflict lasts.
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::PullRequestStatus;
@@ -11,8 +12,9 @@ use sluice_crds::PullRequestStatus;
 use super::{Mergeable, Pull, Recent};
 use crate::text::words::clean;
 
-/// What is not known after so long is a conflict.
+/// What is not known after so long counts as a conflict, and after so long it is one.
 const UNSURE: SignedDuration = SignedDuration::from_secs(10);
+const SURE: SignedDuration = SignedDuration::from_mins(2);
 
 /// The most labels, and the most characters of one.
 const MOST_LABELS: usize = 32;
@@ -42,13 +44,14 @@ pub(super) fn take(seen: &Seen<'_>, status: &mut PullRequestStatus, recent: &mut
         _ if pull.draft => (status.conflict, recent.unsure_since) = (false, None),
         Mergeable::Conflict => (status.conflict, recent.unsure_since) = (true, None),
         Mergeable::Yes if is_sure => (status.conflict, recent.unsure_since) = (false, None),
-        Mergeable::Unknown if is_sure && !status.conflict => {
-            let since = *recent.unsure_since.get_or_insert(seen.now);
-            if seen.now.duration_since(since) >= UNSURE {
-                (status.conflict, recent.unsure_since) = (true, None);
-            }
+        Mergeable::Unknown if is_sure => {
+            // A conflict that stands, and is not in doubt, stays one.
+            let is_new = !status.conflict;
+            let since = recent.unsure_since.or(is_new.then_some(seen.now));
+            let unsure = since.map(|since| seen.now.duration_since(since));
+            status.conflict |= unsure.is_some_and(|it| it >= UNSURE);
+            recent.unsure_since = since.filter(|_| unsure.is_some_and(|it| it < SURE));
         }
-        Mergeable::Unknown if is_sure => recent.unsure_since = None,
         Mergeable::Yes | Mergeable::Unknown if seen.is_moved => {
             recent.unsure_since = Some(seen.now);
         }

@@ -8,7 +8,7 @@
 //! | any | the last try failed: wait; an open one is looked at meanwhile. To close it waits for no commit status |
 //! | final | delete its branch, once, unless somebody else pushes to it; then nothing |
 //! | pending | close · wait while suspended or without an owner · join, if empty · commit, if that is ours · open |
-//! | open | close · commit status · title and text · merge · look, once a minute |
+//! | open | close, if no merge of it may be under way · commit status · title and text · merge · look, once a minute |
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::pipeline::{MergeGate, Order};
@@ -17,12 +17,14 @@ use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::owner::is_whole;
 use super::telling::{Untold, Withdrawal};
-use super::{Joining, Recent, Says, Task, Text, Word, is_followed};
+use super::{Joining, Recent, Says, Task, Text, Word, is_followed, taken};
 use crate::time::stamp::time;
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
 pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const AT_MOST: SignedDuration = SignedDuration::from_secs(5);
+/// How long one that is to be closed is looked at before: somebody may have merged it just now.
+const MAY_BE_MERGED: SignedDuration = SignedDuration::from_secs(10);
 /// After so many failures the branch of a finished one is left.
 const MOST_DELETIONS: u32 = 10;
 
@@ -203,11 +205,14 @@ impl At<'_> {
             return self.begin();
         };
         if let Some(reason) = &self.object.spec.close {
-            return Step::from(Task::Close {
-                number: Some(number),
-                commit,
-                reason: reason.clone(),
-            });
+            return match self.closes_at() {
+                Some(at) => self.look(number, commit, Some(at)),
+                None => Step::from(Task::Close {
+                    number: Some(number),
+                    commit,
+                    reason: reason.clone(),
+                }),
+            };
         }
         let mut sooner = None;
         if let Some(telling) = self.telling() {
@@ -243,6 +248,16 @@ impl At<'_> {
             (Some(_), after) => self.look(number, commit, sooner.into_iter().chain(after).min()),
             (None, _) => self.look(number, commit, sooner),
         }
+    }
+
+    /// When it is closed, if that is asked for, and not due. Some forges move the branch first, and mark the pull request as
+    /// merged a little later: one that is closed in between never says who has merged it. So it is looked at until
+    /// nothing can come any more of a merge that was sent, and, if somebody else may merge it, for some seconds.
+    fn closes_at(&self) -> Option<Timestamp> {
+        let by_others = self.recent.close_asked_at?.checked_add(MAY_BE_MERGED).ok();
+        let by_others = by_others.filter(|_| is_followed(self.object));
+        let at = taken::merge_ends(self.status).max(by_others);
+        at.filter(|at| *at > self.now)
     }
 
     /// What has to be joined. One that was done is not done again before the branch was seen.
@@ -287,7 +302,7 @@ impl At<'_> {
             unsure_since,
             ..
         } = self.recent;
-        let is_awaited = *is_asked_for || unsure_since.is_some();
+        let is_awaited = *is_asked_for || unsure_since.is_some() || self.closes_at().is_some();
         let is_soon = is_awaited || *is_news;
         let wait = if is_soon { AT_MOST } else { MINUTE };
         let seen = seen_at.and_then(|seen| seen.checked_add(wait).ok());

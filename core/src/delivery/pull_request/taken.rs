@@ -189,7 +189,8 @@ impl Taking<'_> {
             // The forge has not noticed yet what it has done, or does it now.
             recent.merge_after = self.now.checked_add(NOT_READY).ok();
         }
-        if is_open && is_long_over(status, self.now) || *fate == Fate::Closed {
+        let is_long_over = merge_ends(status).is_some_and(|end| self.now > end);
+        if is_open && is_long_over || *fate == Fate::Closed {
             status.merge_sent = None;
         }
         if status.head_sha != head(fate) {
@@ -251,12 +252,11 @@ fn refused_for(refusals: u32) -> SignedDuration {
     retry_after(refusals.saturating_add(3))
 }
 
-/// Whether nothing can come any more of a merge that may have been sent, if it is open. It may have been seen a
+/// When nothing can come any more of a merge that may have been sent, if it is open then. It may have been seen a
 /// minute ago.
-fn is_long_over(status: &PullRequestStatus, now: Timestamp) -> bool {
-    let end = status.merge_sent.as_ref().map(|sent| sent.not_after.0);
-    let end = end.and_then(|end| end.checked_add(MINUTE).ok());
-    end.is_some_and(|end| now > end)
+pub(super) fn merge_ends(status: &PullRequestStatus) -> Option<Timestamp> {
+    let sent = status.merge_sent.as_ref()?;
+    sent.not_after.0.checked_add(MINUTE).ok()
 }
 
 fn is_open(outcome: &Outcome) -> bool {

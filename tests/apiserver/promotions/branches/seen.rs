@@ -1,7 +1,6 @@
 //! What can be seen of a promotion: in statuses, and at the forge.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use http::Method;
@@ -25,23 +24,13 @@ impl Branches {
         what: &str,
         check: impl Fn(&EnvironmentStatus) -> bool,
     ) -> Result<EnvironmentStatus> {
-        self.says_within(DEADLINE, (branch, what), check).await
-    }
-
-    /// The same, for what takes longer on a busy machine.
-    pub async fn says_within(
-        &self,
-        deadline: Duration,
-        (branch, what): (&str, &str),
-        check: impl Fn(&EnvironmentStatus) -> bool,
-    ) -> Result<EnvironmentStatus> {
         let of = |status: &PromotionStrategyStatus| {
             let mut all = status.environments.iter();
             all.find(|it| it.branch == branch).cloned()
         };
         let is = |status: &PromotionStrategyStatus| of(status).is_some_and(|it| check(&it));
         let what = format!("{branch} {what}");
-        let found = status::until(&self.strategies(), NAME, deadline, &what, is).await?;
+        let found = status::until(&self.strategies(), NAME, DEADLINE, &what, is).await?;
         found.status.as_ref().and_then(of).context("no environment")
     }
 

@@ -345,7 +345,7 @@ fn a_join_needs_no_new_checks() {
 }
 
 /// What people have approved, and what lists allow or deny, is the commit of the hydrator: one that only joins it to a
-/// history has the same files, and is not asked about anew.
+/// history has the same files, and is not asked about again.
 #[test]
 fn gates_are_asked_about_what_a_join_joins() {
     let (mut play, first, _) = broken(&json!({}));

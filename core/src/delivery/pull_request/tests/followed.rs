@@ -314,13 +314,33 @@ fn a_conflict_is_what_is_not_known_after_some_seconds() {
         scene.over(task, outcome);
         assert_eq!(scene.status().conflict, expected);
     }
+    // A busy forge finds out later.
+    for seconds in (15..=120).step_by(5) {
+        scene.now = after(seconds);
+        assert_eq!(scene.task(), Some(look(true)));
+        let (task, outcome) = unsure(true);
+        scene.over(task, outcome);
+    }
     // It is asked about alone as long as that lasts.
-    assert_eq!((scene.task(), scene.wake()), (None, Some(after(70))));
-    scene.now = after(70);
+    for seconds in [180, 240] {
+        let wake = (scene.task(), scene.wake());
+        assert_eq!(wake, (None, Some(after(seconds))));
+        scene.now = after(seconds);
+        assert_eq!(scene.task(), Some(look(true)));
+        let (task, outcome) = unsure(true);
+        scene.over(task, outcome);
+        assert!(scene.status().conflict);
+    }
+    // Another commit may have none.
+    let withdrawn = scene.over(look(true), seen(OTHER)).unwrap();
+    let pending = scene.over(withdrawn, Outcome::Done).unwrap();
+    assert_eq!(scene.over(pending, Outcome::Done), None);
+    assert!(scene.status().conflict);
+    scene.now = after(245);
     assert_eq!(scene.task(), Some(look(true)));
-    scene.over(look(true), seen(COMMIT));
+    scene.over(look(true), seen(OTHER));
     assert!(!scene.status().conflict);
-    scene.now = after(130);
+    scene.now = after(305);
     assert_eq!(scene.task(), Some(look(false)));
 }
 
@@ -393,11 +413,58 @@ fn one_that_is_to_be_closed_is_closed_and_its_branch_stays() {
             commit: None,
             reason: "another environment".to_owned(),
         };
+        if number.is_some() {
+            // A person may have merged it just now, so that the target branch has it already.
+            for seconds in [5, 10] {
+                assert_eq!((scene.task(), scene.wake()), (None, Some(after(seconds))));
+                scene.now = after(seconds);
+                if seconds == 5 {
+                    scene.over(look(true), seen(COMMIT));
+                }
+            }
+        }
         assert_eq!(scene.task(), Some(closing.clone()));
         let closed = Outcome::Seen(pull(), Fate::Closed);
         assert_eq!(scene.over(closing, closed), None);
         assert_eq!(scene.said(), json!(["Ready True Closed"]));
     }
+}
+
+/// The target branch has its commit, so that nothing is proposed any more, and the forge has not marked it as
+/// merged yet.
+#[test]
+fn one_whose_merge_may_be_under_way_is_not_closed() {
+    let begun = || {
+        let mut scene = admitted();
+        scene.owner = ordered(COMMIT);
+        let merge = scene.task().unwrap();
+        assert!(matches!(merge, Task::Merge { .. }), "{merge:?}");
+        scene.owner = says_of(MergeGate::Success, COMMIT);
+        scene.over(merge, Outcome::Failed(failure(Word::Unanswered)));
+        scene.object.spec.close = Some("it has what was proposed".to_owned());
+        // Another process has sent it.
+        scene.recent = Recent {
+            told: scene.recent.told,
+            ..Recent::default()
+        };
+        scene
+    };
+    let mut scene = begun();
+    for seconds in (10..120).step_by(5) {
+        scene.now = after(seconds);
+        assert_eq!(scene.task(), Some(look(true)), "{seconds}");
+        assert_eq!(scene.over(look(true), seen(COMMIT)), None, "{seconds}");
+    }
+    scene.now = after(120);
+    assert!(matches!(scene.task(), Some(Task::Close { .. })));
+
+    let mut scene = begun();
+    scene.now = after(30);
+    assert_eq!(scene.task(), Some(look(true)));
+    scene.over(look(true), merged());
+    assert_eq!(scene.status().state, Some(PullRequestState::Merged));
+    scene.now = after(1_000);
+    assert_eq!((scene.task(), scene.wake()), (None, None));
 }
 
 #[test]

@@ -1,0 +1,343 @@
+//! What Flux applies again, and who has to write what.
+
+use super::*;
+
+fn flux(play: &mut Play, of: &Name, kind: ConsumerKind, applied: &Value, spec: &Value) {
+    let (label, manager) = match kind {
+        ConsumerKind::Kustomization => ("kustomize", "kustomize-controller"),
+        ConsumerKind::HelmRelease => ("helm", "helm-controller"),
+    };
+    let object = play.cluster.workloads.get_mut(of).unwrap();
+    object["metadata"]["labels"] = json!({
+        format!("{label}.toolkit.fluxcd.io/name"): "apps",
+        format!("{label}.toolkit.fluxcd.io/namespace"): "flux-system",
+    });
+    object["metadata"]["managedFields"] = json!([
+        {"manager": manager, "operation": "Apply", "fieldsV1": {"f:spec": applied}},
+    ]);
+    let applier = Applier {
+        kind,
+        namespace: "flux-system".into(),
+        name: "apps".into(),
+    };
+    play.cluster.appliers.insert(
+        applier,
+        json!({"metadata": {"generation": 1}, "spec": spec}),
+    );
+}
+
+#[test]
+fn what_flux_applies_again_is_told_with_what_to_write() {
+    let mut play = pair(&json!({}));
+    let applied = json!({"f:replicas": {}, "f:paused": {}});
+    flux(
+        &mut play,
+        &v2(),
+        ConsumerKind::Kustomization,
+        &applied,
+        &json!({}),
+    );
+    play.run();
+    let (reason, by, message) = held(&play);
+    assert_eq!(
+        (reason.as_str(), by.as_deref()),
+        ("AppliedAgain", Some("Kustomization flux-system/apps"))
+    );
+    assert!(
+        message.ends_with(
+            "\n  ignore:\n    - paths: [/spec/replicas, /spec/paused]\n      target: {kind: Deployment, name: web-v2}"
+        ),
+        "{message}"
+    );
+    let ignore = json!({"ignore": [{
+        "paths": ["/spec/replicas", "/spec/paused"],
+        "target": {"kind": "Deployment", "name": "web-v.*"},
+    }]});
+    flux(
+        &mut play,
+        &v2(),
+        ConsumerKind::Kustomization,
+        &applied,
+        &ignore,
+    );
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// One after another is fixed, and each time the message says what is left.
+#[test]
+fn what_has_to_be_written_is_told_again() {
+    let mut play = pair(&json!({}));
+    let (kind, applied) = (ConsumerKind::Kustomization, json!({"f:replicas": {}}));
+    let ignore = |name: &str| json!({"ignore": [{"paths": ["/spec"], "target": {"name": name}}]});
+    for of in [v2(), v1()] {
+        flux(&mut play, &of, kind, &applied, &json!({}));
+    }
+    for (rule, name) in [("none", "web-v2"), ("web-v2", "web-v1")] {
+        flux(&mut play, &v2(), kind, &applied, &ignore(rule));
+        play.run();
+        let (reason, _, message) = held(&play);
+        assert_eq!(reason, "AppliedAgain");
+        let about = format!("/spec/replicas of Deployment {name} again");
+        assert!(message.contains(&about), "{message}");
+        rests(&mut play);
+    }
+    flux(&mut play, &v2(), kind, &applied, &ignore("web-v.*"));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// Of this generation of its spec its controller has observed another one, or so.
+fn newer(status: &Value) -> Value {
+    let mut object = json!({"metadata": {"generation": 3}, "status": {"observedGeneration": 2}});
+    json_patch::merge(&mut object["status"], status);
+    object
+}
+
+/// A pair, of which the old one has its size from Flux, which leaves that alone by now.
+fn ignored(plan: &Value, kind: ConsumerKind, applier: &Value) -> Play {
+    let rules = json!([{"paths": ["/spec"]}]);
+    let spec = match kind {
+        ConsumerKind::Kustomization => json!({"ignore": rules}),
+        ConsumerKind::HelmRelease => {
+            json!({"driftDetection": {"mode": "enabled", "ignore": rules}})
+        }
+    };
+    let mut play = pair(plan);
+    flux(&mut play, &v1(), kind, &json!({"f:replicas": {}}), &spec);
+    changes(&mut play, applier);
+    play
+}
+
+fn changes(play: &mut Play, applier: &Value) {
+    let object = play.cluster.appliers.values_mut().next().unwrap();
+    json_patch::merge(object, applier);
+    play.run();
+}
+
+/// Flux reads a spec when it begins, and may be long at work by it.
+#[test]
+fn what_flux_is_told_to_leave_alone_it_may_undo_once_more() {
+    let kind = ConsumerKind::Kustomization;
+    let mut waits = ignored(&json!({}), kind, &newer(&json!({})));
+    assert_eq!(waits.state(), "verifyingSpec, held: NotApplied");
+    assert_eq!(waits.ready(), ("True".into(), "NotApplied".into()));
+    assert_eq!(waits.present(), (0, 10));
+    rests(&mut waits);
+    changes(&mut waits, &newer(&json!({"observedGeneration": 3})));
+    assert_eq!(waits.state(), "rolloutSucceed");
+    // A run that has begun goes on: a Kustomization that waits for the Rollout succeeds after it.
+    let plan = json!({"numBatches": 2, "lastBatchToRollout": 0});
+    let mut midway = ignored(&plan, kind, &json!({}));
+    changes(&mut midway, &newer(&json!({})));
+    midway.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    midway.run();
+    assert_eq!(midway.state(), "rolloutSucceed");
+}
+
+#[test]
+fn flux_is_not_waited_for_where_nothing_of_it_is_at_work_by_an_older_spec() {
+    let ready = |status: &str| {
+        newer(&json!({"conditions": [{
+            "type": "Ready", "status": status, "reason": "R", "message": "", "lastTransitionTime": "2026-11-23T09:00:00Z",
+        }]}))
+    };
+    let attempted = |generation: i64| newer(&json!({"lastAttemptedGeneration": generation}));
+    let suspended = json!({"metadata": {"generation": 3}, "spec": {"suspend": true}});
+    let first = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": -1}});
+    let (kustomization, helm) = (ConsumerKind::Kustomization, ConsumerKind::HelmRelease);
+    let cases = [
+        // There was no other spec before the first. What is suspended applies nothing.
+        (kustomization, first, true),
+        (kustomization, suspended, true),
+        (kustomization, ready("Unknown"), false),
+        (kustomization, ready("True"), false),
+        // It has ended without success: everything has to be healthy for that, and the run may be what is missing.
+        (kustomization, ready("False"), true),
+        (helm, ready("False"), false),
+        (helm, attempted(2), false),
+        (helm, attempted(3), true),
+    ];
+    for (kind, applier, begins) in cases {
+        let play = ignored(&json!({}), kind, &applier);
+        let expected = if begins {
+            "rolloutSucceed"
+        } else {
+            "verifyingSpec, held: NotApplied"
+        };
+        assert_eq!(play.state(), expected, "{kind:?} {applier}");
+    }
+}
+
+/// Only fields that the run writes matter, and what a person has to do is told first.
+#[test]
+fn what_a_person_has_to_do_is_told_before_flux_is_waited_for() {
+    let kind = ConsumerKind::Kustomization;
+    let rules = |path: &str| json!({"ignore": [{"paths": [path]}]});
+    let mut play = pair(&json!({}));
+    let applied = json!({"f:replicas": {}, "f:paused": {}});
+    flux(&mut play, &v2(), kind, &applied, &rules("/spec/paused"));
+    changes(&mut play, &newer(&json!({})));
+    assert_eq!(held(&play).0, "AppliedAgain");
+    // The source is not paused by the run.
+    let mut play = pair(&json!({}));
+    flux(
+        &mut play,
+        &v1(),
+        kind,
+        &json!({"f:paused": {}}),
+        &rules("/spec/paused"),
+    );
+    changes(&mut play, &newer(&json!({})));
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// Nothing goes out before it is known, and what an annotation says need not be known.
+#[test]
+fn flux_that_is_not_known_yet_is_waited_for() {
+    let kind = ConsumerKind::Kustomization;
+    let with = |ssa: Option<&str>| {
+        let mut play = pair(&json!({}));
+        flux(
+            &mut play,
+            &v1(),
+            kind,
+            &json!({"f:replicas": {}}),
+            &json!({}),
+        );
+        play.cluster.appliers.clear();
+        if let Some(ssa) = ssa {
+            let object = play.cluster.workloads.get_mut(&v1()).unwrap();
+            object["metadata"]["annotations"]["kustomize.toolkit.fluxcd.io/ssa"] = ssa.into();
+        }
+        play.run();
+        play
+    };
+    assert_eq!(with(Some("IfNotPresent")).state(), "rolloutSucceed");
+    for ssa in [None, Some("Merge")] {
+        let mut play = with(ssa);
+        assert_eq!(
+            (play.state().as_str(), play.present()),
+            ("verifyingSpec", (0, 10))
+        );
+        let mut given = play.given().unwrap();
+        given.unsure_since = Some(play.now - SignedDuration::from_secs(30));
+        let considered = consider(&given);
+        let told = report(&given, &considered, &Answer::NotAsked)
+            .status
+            .held
+            .clone();
+        assert_eq!(
+            told.unwrap().message,
+            "Kustomization flux-system/apps cannot be read: it was not read yet"
+        );
+        // There is none of that name.
+        let apps = Applier {
+            kind,
+            namespace: "flux-system".into(),
+            name: "apps".into(),
+        };
+        play.cluster.appliers.insert(apps, Value::Null);
+        play.run();
+        assert_eq!(play.state(), "rolloutSucceed");
+    }
+}
+
+#[test]
+fn flux_that_leaves_the_object_alone_holds_nothing() {
+    let applied = json!({"f:replicas": {}});
+    let kustomization = ConsumerKind::Kustomization;
+    let helm = ConsumerKind::HelmRelease;
+    let enabled = |ignore: Value| json!({"driftDetection": {"mode": "enabled", "ignore": ignore}});
+    let all = json!([{"paths": ["/spec"]}]);
+    let cases = [
+        (kustomization, json!({}), None, "AppliedAgain"),
+        (kustomization, json!({}), Some("IfNotPresent"), ""),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec/replicas"], "target": {"name": "other"}}]}),
+            None,
+            "AppliedAgain",
+        ),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec/replicas"], "target": {"labelSelector": "a=b"}}]}),
+            None,
+            "AppliedAgain",
+        ),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec/replicasets"]}]}),
+            None,
+            "AppliedAgain",
+        ),
+        (
+            kustomization,
+            json!({"ignore": [{"paths": ["/spec"]}]}),
+            None,
+            "",
+        ),
+        (helm, json!({}), None, ""),
+        (helm, json!({"driftDetection": {"mode": "warn"}}), None, ""),
+        (helm, enabled(json!([])), None, "AppliedAgain"),
+        (helm, enabled(all), None, ""),
+    ];
+    for (kind, spec, ssa, expected) in cases {
+        let mut play = pair(&json!({}));
+        flux(&mut play, &v2(), kind, &applied, &spec);
+        if let Some(ssa) = ssa {
+            let object = play.cluster.workloads.get_mut(&v2()).unwrap();
+            object["metadata"]["annotations"]["kustomize.toolkit.fluxcd.io/ssa"] = ssa.into();
+        }
+        play.run();
+        let reason = play.status().held.map(|it| it.reason).unwrap_or_default();
+        assert_eq!(reason, expected, "{kind:?} {spec}");
+    }
+}
+
+#[test]
+fn an_owner_that_has_only_updated_holds_nothing() {
+    let mut play = pair(&json!({}));
+    for of in [v1(), v2()] {
+        play.cluster.workloads.get_mut(&of).unwrap()["metadata"]["managedFields"] = json!([
+            {"manager": "kubectl-client-side-apply", "operation": "Update",
+             "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+        ]);
+    }
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+#[test]
+fn a_template_from_git_is_reverted_in_git() {
+    let mut play = in_place(
+        Kind::StatefulSet,
+        &json!({"rolloutPlan": {"revertOnDelete": true, "lastBatchToRollout": 0}}),
+    );
+    let of = name(Kind::StatefulSet, "db");
+    let image = json!([{"name": "c", "image": "db:2"}]);
+    play.cluster
+        .foreign(&of, "/spec/template/spec/containers", image, "kubectl");
+    play.cluster.settle();
+    flux(
+        &mut play,
+        &of,
+        ConsumerKind::Kustomization,
+        &json!({"f:template": {}}),
+        &json!({}),
+    );
+    play.run();
+    let (reason, _, message) = held(&play);
+    assert_eq!(reason, "RevertInGit");
+    assert!(message.contains("revert in Git instead"), "{message}");
+    play.spec(&json!({"rolloutPlan": {"revertOnDelete": false}}));
+    play.run();
+    assert_eq!(held(&play).0, "LastBatch");
+    // Midway, too.
+    play.spec(&json!({"rolloutPlan": {"revertOnDelete": true}}));
+    play.run();
+    assert_eq!(held(&play).0, "RevertInGit");
+    play.spec(&json!({"rolloutPlan": {"revertOnDelete": false, "lastBatchToRollout": null}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
