@@ -63,7 +63,9 @@ fn install() -> Result<PathBuf> {
         let package = format!("cargo-deny@{VERSION}");
         let mut command = cargo();
         command
-            .args(["install", "--quiet", "--locked", &package, "--root"])
+            // Not optimized: it runs for seconds, and would be built for minutes.
+            .args(["install", "--quiet", "--locked", "--debug"])
+            .args([&package, "--root"])
             .arg(&folder);
         run(&mut command).context("cargo-deny is not there and cannot be installed")?;
     }
