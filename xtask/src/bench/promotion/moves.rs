@@ -79,8 +79,14 @@ async fn step(
     let next = crowd.propose(version, last, strategies)?;
     let seen = seen(bench, &next.dry).await?;
     seen.all(Moment::Opened, strategies.len()).await?;
+    say(&format!(
+        "{} proposed, open, and waiting for the check",
+        strategies.len()
+    ));
     let began = Instant::now();
     crowd.pass(&next).await?;
+    seen.all(Moment::Admitted, strategies.len()).await?;
+    say("all orders are accepted");
     seen.all(Moment::Merged, strategies.len()).await?;
     let lengths = Lengths {
         ordered: seen.since(began, Moment::Admitted),
