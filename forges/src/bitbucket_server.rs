@@ -16,7 +16,7 @@ use crate::call::{Access, Api, Call, May, Page, Paging, Sending, is_success, say
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull,
+    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, Merge, MergeMethod, NewPull, Pull,
     PullState, foremost,
 };
 use form::Form;
@@ -262,23 +262,18 @@ impl BitbucketServer {
 
     /// The version of a pull request changes with what people write into it. Whether it also changes with
     /// each push is not documented, so that the head is read in the same reply as the version.
-    pub(crate) async fn merge(
-        &self,
-        number: u64,
-        (head, base): (&Sha, &Branch),
-        method: Option<MergeMethod>,
-        may: May<'_>,
-    ) -> Act<()> {
+    pub(crate) async fn merge(&self, number: u64, merge: &Merge<'_>, may: May<'_>) -> Act<()> {
         let call = self.0.call("merge a pull request");
+        let turn = call.turn_while(may).await?;
         let Some(seen) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
         let version = seen.version;
-        if let Err(trouble) = seen.read().mergeable(head, base) {
+        if let Err(trouble) = seen.read().mergeable(merge) {
             return call.undone(trouble);
         }
         let mut body = json!({"version": version});
-        match method {
+        match merge.method {
             None => {}
             Some(MergeMethod::Merge) => body["strategyId"] = "no-ff".into(),
             Some(MergeMethod::Squash) => body["strategyId"] = "squash".into(),
@@ -294,7 +289,7 @@ impl BitbucketServer {
             }
         }
         let path = format!("/pull-requests/{number}/merge?version={version}");
-        let reply = call.send_while(Method::Post, &path, &body, may).await?;
+        let reply = call.send_in(&turn, Method::Post, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),
             409 if CHANGED.iter().any(|class| is(&reply.body, class)) => {

@@ -239,8 +239,26 @@ impl Call<'_> {
         sending: impl Into<Sending<'s>>,
         may: May<'_>,
     ) -> Act<Reply> {
+        let turn = self.turn_while(may).await?;
+        self.send_in(&turn, method, path, sending, may).await
+    }
+
+    /// Waits for the turn of a change while `may` says so. What has to be asked before the change is asked in its
+    /// turn: while others are before it, it would be asked for nothing.
+    pub(crate) async fn turn_while(&self, may: May<'_>) -> Act<pace::Change<'_>> {
+        self.turn(self.until(may, Wants::Turn)?).await
+    }
+
+    /// Sends a change whose turn it is, if `may` still says so.
+    pub(crate) async fn send_in<'s>(
+        &self,
+        _turn: &pace::Change<'_>,
+        method: Method,
+        path: &str,
+        sending: impl Into<Sending<'s>>,
+        may: May<'_>,
+    ) -> Act<Reply> {
         let url = format!("{}{path}", self.api.root);
-        let _turn = self.turn(self.until(may, Wants::Turn)?).await?;
         let until = self.until(may, Wants::Sending)?;
         self.send_now(method, &url, sending.into(), until).await
     }

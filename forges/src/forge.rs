@@ -18,8 +18,8 @@ use crate::gitlab::GitLab;
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Trouble};
 use crate::pulls::{
-    Change, Commit, Committed, File, MOST_LABELS, MergeMethod, NewPull, Pull, PullState,
-    SeenStatus, Status, cut, plain, worst,
+    Change, Commit, Committed, File, MOST_LABELS, Merge, NewPull, Pull, PullState, SeenStatus,
+    Status, cut, plain, worst,
 };
 
 /// The most characters of a login, and of a label.
@@ -239,20 +239,18 @@ impl Forge {
         on_each!(self, it => it.close(pull, reason, until))
     }
 
-    /// Merges a pull request if this commit is its head and this branch its base. Without a method by the
-    /// one that the repository is set to, or its first that is allowed. It is looked at first, and `may` is
-    /// asked after that.
+    /// Merges a pull request if its head and its base are as they have to be. It waits for its turn, is looked at
+    /// then, and `may` is asked after that.
     ///
     /// # Errors
     /// It is not merged, or that is not known: then [`Forge::pull`] says.
-    pub async fn merge(
-        &self,
-        number: u64,
-        (head, base): (&Sha, &Branch),
-        method: Option<MergeMethod>,
-        may: May<'_>,
-    ) -> Act<()> {
-        on_each!(self, it => it.merge(number, (head, base), method, may))
+    pub async fn merge(&self, number: u64, merge: &Merge<'_>, may: May<'_>) -> Act<()> {
+        let is_held = |pull: &Pull| (merge.is_held)(&self.checked(pull.clone()));
+        let merge = Merge {
+            is_held: &is_held,
+            ..*merge
+        };
+        on_each!(self, it => it.merge(number, &merge, may))
     }
 
     /// Sets a commit status. The newest of a context counts. A forge may keep every one that was set: set
@@ -385,12 +383,18 @@ mod tests {
         let forge = forge();
         let branch = Branch::parse("main").unwrap();
         let sha = Sha::parse(&"a".repeat(40)).unwrap();
+        let merge = Merge {
+            head: &sha,
+            base: &branch,
+            method: None,
+            is_held: &|_| false,
+        };
         let sizes = [
             size_of_val(&forge.find(&branch, &branch)),
             size_of_val(&forge.open_pulls(&branch)),
             size_of_val(&forge.newest("", &branch)),
             size_of_val(&forge.named(&[])),
-            size_of_val(&forge.merge(1, (&sha, &branch), None, &|_| None)),
+            size_of_val(&forge.merge(1, &merge, &|_| None)),
         ];
         assert!(sizes.iter().all(|size| *size < 1_024), "{sizes:?}");
     }

@@ -15,7 +15,8 @@ use crate::call::{Access, Api, Call, May, Paging, Sending, said, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Commit, Committed, File, MOST_COMMITS, MergeMethod, NewPull, Pull, closed_body,
+    Blob, Change, Commit, Committed, File, MOST_COMMITS, Merge, MergeMethod, NewPull, Pull,
+    closed_body,
 };
 use shapes::{CommitShape, Committing, ContentShape, PullShape, References, RepositoryShape};
 
@@ -233,27 +234,22 @@ impl Gitea {
     }
 
     /// The pull request is read first: that also makes Gitea check whether it can be merged.
-    pub(crate) async fn merge(
-        &self,
-        number: u64,
-        (head, base): (&Sha, &Branch),
-        method: Option<MergeMethod>,
-        may: May<'_>,
-    ) -> Act<()> {
+    pub(crate) async fn merge(&self, number: u64, merge: &Merge<'_>, may: May<'_>) -> Act<()> {
         let call = self.0.call("merge a pull request");
+        let turn = call.turn_while(may).await?;
         let Some(pull) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
-        if let Err(trouble) = pull.mergeable(head, base) {
+        if let Err(trouble) = pull.mergeable(merge) {
             return call.undone(trouble);
         }
-        let method = match method {
+        let method = match merge.method {
             Some(MergeMethod::Merge) => "merge".to_owned(),
             Some(MergeMethod::Squash) => "squash".to_owned(),
             Some(MergeMethod::Rebase) => "rebase".to_owned(),
             None | Some(MergeMethod::NoRebase) => {
                 let usual: RepositoryShape = call.get("", &[], Missing::Pull).await?;
-                match method {
+                match merge.method {
                     None => usual.default_merge_style,
                     Some(_) => match usual.without_rebase() {
                         Ok(style) => style,
@@ -262,9 +258,9 @@ impl Gitea {
                 }
             }
         };
-        let body = json!({"Do": method, "head_commit_id": head.as_str()});
+        let body = json!({"Do": method, "head_commit_id": merge.head.as_str()});
         let path = format!("/pulls/{number}/merge");
-        let reply = call.send_while(Method::Post, &path, &body, may).await?;
+        let reply = call.send_in(&turn, Method::Post, &path, &body, may).await?;
         let words = said(&reply.body).unwrap_or_default();
         match reply.status {
             404 => call.undone(Trouble::Closed),

@@ -15,8 +15,8 @@ use crate::call::{Access, Api, Call, May, Paging, Sending, says};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone, Words};
 use crate::pulls::{
-    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
-    Pull, closed_body, foremost,
+    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, Merge, MergeMethod, Mergeable,
+    NewPull, Pull, closed_body, foremost,
 };
 pub use app::{App, AppError, AppTokens};
 use shapes::{
@@ -248,38 +248,33 @@ impl GitHub {
     }
 
     /// The pull request is read first: that also makes GitHub check whether it can be merged.
-    pub(crate) async fn merge(
-        &self,
-        number: u64,
-        (head, base): (&Sha, &Branch),
-        method: Option<MergeMethod>,
-        may: May<'_>,
-    ) -> Act<()> {
+    pub(crate) async fn merge(&self, number: u64, merge: &Merge<'_>, may: May<'_>) -> Act<()> {
         let call = self.0.call("merge a pull request");
+        let turn = call.turn_while(may).await?;
         let Some(pull) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
-        match pull.mergeable(head, base) {
-            Ok(Mergeable::Yes) => {}
+        match pull.mergeable(merge) {
+            Ok(Mergeable::Yes | Mergeable::Unsaid) => {}
             Ok(Mergeable::Conflict) => return call.undone(Trouble::Conflict),
             Ok(Mergeable::Unknown) => return call.undone(Trouble::NotYet),
             Err(trouble) => return call.undone(trouble),
         }
-        let method = match method {
+        let method = match merge.method {
             Some(MergeMethod::Merge) => "merge",
             Some(MergeMethod::Squash) => "squash",
             Some(MergeMethod::Rebase) => "rebase",
             None | Some(MergeMethod::NoRebase) => {
                 let repository: Repository = call.get("", &[], Missing::Pull).await?;
                 match repository.method() {
-                    "rebase" if method.is_some() => return call.undone(Trouble::OnlyRebases),
+                    "rebase" if merge.method.is_some() => return call.undone(Trouble::OnlyRebases),
                     allowed => allowed,
                 }
             }
         };
-        let body = json!({"sha": head.as_str(), "merge_method": method});
+        let body = json!({"sha": merge.head.as_str(), "merge_method": method});
         let path = format!("/pulls/{number}/merge");
-        let reply = call.send_while(Method::Put, &path, &body, may).await?;
+        let reply = call.send_in(&turn, Method::Put, &path, &body, may).await?;
         match reply.status {
             404 => Err(call.after_404(NO_RIGHT).await),
             409 => call.undone(Trouble::HeadMoved),

@@ -15,8 +15,8 @@ use crate::call::{Access, Api, Call, May, Paging, Sending};
 use crate::names::{Branch, FilePath, Sha};
 use crate::outcome::{Act, ForgeError, Missing, Trouble, Undone};
 use crate::pulls::{
-    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, MergeMethod, Mergeable, NewPull,
-    Pull, closed_body, foremost,
+    Blob, Change, Commit as Seen, Committed, File, MOST_COMMITS, Merge, MergeMethod, Mergeable,
+    NewPull, Pull, closed_body, foremost,
 };
 use shapes::{BranchShape, Commit, CommitShape, FileShape, Made, RequestShape};
 
@@ -219,25 +219,20 @@ impl GitLab {
 
     /// The merge request is read first: that also makes GitLab check whether it can be merged, and shows
     /// that the token is known: a 401 to the merge is then a missing right.
-    pub(crate) async fn merge(
-        &self,
-        number: u64,
-        (head, base): (&Sha, &Branch),
-        method: Option<MergeMethod>,
-        may: May<'_>,
-    ) -> Act<()> {
+    pub(crate) async fn merge(&self, number: u64, merge: &Merge<'_>, may: May<'_>) -> Act<()> {
         let call = self.0.call("merge a merge request");
+        let turn = call.turn_while(may).await?;
         let Some(pull) = pull(&call, number).await? else {
             return call.undone(Trouble::Absent(Missing::Pull));
         };
-        match pull.mergeable(head, base) {
-            Ok(Mergeable::Yes) => {}
+        match pull.mergeable(merge) {
+            Ok(Mergeable::Yes | Mergeable::Unsaid) => {}
             Ok(Mergeable::Conflict) => return call.undone(Trouble::Conflict),
             Ok(Mergeable::Unknown) => return call.undone(Trouble::NotYet),
             Err(trouble) => return call.undone(trouble),
         }
-        let mut body = Map::from_iter([("sha".to_owned(), Value::from(head.as_str()))]);
-        match method {
+        let mut body = Map::from_iter([("sha".to_owned(), Value::from(merge.head.as_str()))]);
+        match merge.method {
             // What the project says of rebases counts for every request.
             None | Some(MergeMethod::NoRebase) => {}
             Some(MergeMethod::Merge) => drop(body.insert("squash".to_owned(), false.into())),
@@ -247,7 +242,7 @@ impl GitLab {
         }
         let path = format!("/merge_requests/{number}/merge");
         let body = Value::Object(body);
-        let reply = call.send_while(Method::Put, &path, &body, may).await?;
+        let reply = call.send_in(&turn, Method::Put, &path, &body, may).await?;
         match reply.status {
             401 => call.undone(Trouble::NoRight(call.words(&reply))),
             404 => Err(call.after_404(Trouble::Absent(Missing::Pull)).await),

@@ -29,6 +29,6 @@ pub use github::{App, AppError, AppTokens};
 pub use names::{Branch, FilePath, NameError, Sha};
 pub use outcome::{Act, ForgeError, Missing, Trouble, Undone, Wait, Words};
 pub use pulls::{
-    Blob, Change, ChangedFile, Commit, Committed, File, MOST_LABELS, MergeMethod, Mergeable,
+    Blob, Change, ChangedFile, Commit, Committed, File, MOST_LABELS, Merge, MergeMethod, Mergeable,
     NewPull, Pull, PullState, SeenStatus, Status, StatusState, surplus,
 };

@@ -106,6 +106,9 @@ pub enum Trouble {
     /// The head of the pull request is another commit than the one to be merged, or its base another branch.
     #[error("the pull request has another head or base than is to be merged")]
     HeadMoved,
+    /// Something that people have written on it says that it is not to be merged now.
+    #[error("the pull request is a draft, or has a label that holds it back")]
+    HeldBack,
     /// Head and base change the same lines.
     #[error("the pull request has conflicts with its base; resolve them")]
     Conflict,
@@ -275,6 +278,7 @@ impl Trouble {
             | Self::AlreadyMerged
             | Self::Closed
             | Self::HeadMoved
+            | Self::HeldBack
             | Self::Conflict
             | Self::NotMergeable(_)
             | Self::NoSuchMethod

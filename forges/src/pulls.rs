@@ -43,17 +43,18 @@ pub struct Pull {
 pub const MOST_LABELS: usize = 100;
 
 impl Pull {
-    /// Whether its head goes together with its base, if it is open with this head and this base.
+    /// Whether its head goes together with its base, if it is open with the head and the base that are to be
+    /// merged, and nothing holds it back.
     ///
     /// # Errors
     /// Why it is not to be merged.
-    pub(crate) fn mergeable(&self, head: &Sha, base: &Branch) -> Result<Mergeable, Trouble> {
+    pub(crate) fn mergeable(&self, merge: &Merge<'_>) -> Result<Mergeable, Trouble> {
+        let is_moved = |head| head != merge.head || self.base != merge.base.as_str();
         match &self.state {
             PullState::Merged { .. } => Err(Trouble::AlreadyMerged),
             PullState::Closed => Err(Trouble::Closed),
-            PullState::Open { head: seen, .. } if seen != head || self.base != base.as_str() => {
-                Err(Trouble::HeadMoved)
-            }
+            PullState::Open { head, .. } if is_moved(head) => Err(Trouble::HeadMoved),
+            PullState::Open { .. } if (merge.is_held)(self) => Err(Trouble::HeldBack),
             PullState::Open { mergeable, .. } => Ok(*mergeable),
         }
     }
@@ -100,8 +101,10 @@ pub enum Mergeable {
     Yes,
     /// Both change the same lines.
     Conflict,
-    /// The forge has not found out yet, or does not say. Gitea has one word for this and for a conflict.
+    /// The forge has not found out yet. Gitea has one word for this and for a conflict.
     Unknown,
+    /// The forge does not say: a merge shows it.
+    Unsaid,
 }
 
 /// A pull request to open. Both branches are in the repository.
@@ -115,6 +118,19 @@ pub struct NewPull<'a> {
     pub head: &'a Branch,
     /// The branch that it merges into.
     pub base: &'a Branch,
+}
+
+/// What is merged, and how.
+#[derive(Clone, Copy)]
+pub struct Merge<'a> {
+    /// The commit that the head of the pull request has to be.
+    pub head: &'a Sha,
+    /// The branch that it has to be merged into.
+    pub base: &'a Branch,
+    /// The method. None: that which the repository is set to, or its first that is allowed.
+    pub method: Option<MergeMethod>,
+    /// Whether something that is seen just before holds it back, such as a label.
+    pub is_held: &'a (dyn Fn(&Pull) -> bool + Send + Sync),
 }
 
 /// How the commits of a pull request get into its base.

@@ -10,7 +10,7 @@ use sluice_egress::secrets::Token;
 use sluice_egress::{Egress, Rules};
 use sluice_forges::{
     Access, Act, Address, Branch, Change, ChangedFile, Committed, FilePath, Forge, ForgeError,
-    MergeMethod, NewPull, Provider, Pull, PullState, Sha, Trouble, Undone, Way,
+    Merge, MergeMethod, NewPull, Provider, Pull, PullState, Sha, Trouble, Undone, Way,
 };
 pub(crate) use sluice_tests::DEADLINE;
 use sluice_tests::gitea::{Gitea, OWNER, gitea};
@@ -130,10 +130,13 @@ impl Scene {
         method: Option<MergeMethod>,
     ) -> Result<(), Undone> {
         let base = branch(base);
-        (self
-            .forge
-            .merge(number, (head, &base), method, &|_| Some(soon())))
-        .await
+        let merge = Merge {
+            head,
+            base: &base,
+            method,
+            is_held: &|_| false,
+        };
+        self.forge.merge(number, &merge, &|_| Some(soon())).await
     }
 
     /// Merges as soon as the forge is ready for it, or says why it never will be.

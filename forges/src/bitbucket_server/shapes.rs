@@ -172,7 +172,7 @@ impl PullShape {
         let state = match self.state {
             State::Open => PullState::Open {
                 head: self.from_ref.latest_commit,
-                mergeable: Mergeable::Unknown,
+                mergeable: Mergeable::Unsaid,
             },
             State::Merged => PullState::Merged {
                 commit: self.properties.merge_commit.map(|commit| commit.id),

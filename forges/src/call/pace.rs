@@ -111,7 +111,7 @@ struct State {
 pub(super) type Question<'p> = SemaphorePermit<'p>;
 
 /// A change that is under way, or waits for that.
-pub(super) struct Change<'p> {
+pub(crate) struct Change<'p> {
     pace: &'p Pace,
     ticket: u64,
 }

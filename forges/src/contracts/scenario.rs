@@ -6,11 +6,12 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::shown::{done, found, shown, shown_commit, shown_status};
+use crate::call::Wants;
 use crate::forge::Forge;
 use crate::git::{Target, Update};
 use crate::names::{Branch, FilePath, Sha};
 use crate::pulls::{
-    Blob, Change, ChangedFile, MergeMethod, NewPull, Pull, PullState, Status, StatusState,
+    Blob, Change, ChangedFile, Merge, MergeMethod, NewPull, Pull, PullState, Status, StatusState,
 };
 
 /// A call, and the exchanges that have to follow from it.
@@ -102,9 +103,11 @@ pub(super) enum Call {
         head: Sha,
         base: String,
         method: Option<Method>,
-        /// It is not wanted any more, once the pull request was looked at.
+        /// It is not wanted any more when it comes to this.
+        overtaken: Option<At>,
+        /// What is seen of the pull request holds it back.
         #[serde(default)]
-        overtaken: bool,
+        held: bool,
     },
     SetStatus {
         commit: Sha,
@@ -155,6 +158,14 @@ pub(super) enum Method {
     Squash,
     Rebase,
     NoRebase,
+}
+
+/// What a change waits for.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum At {
+    Turn,
+    Sending,
 }
 
 #[derive(Deserialize)]
@@ -245,6 +256,7 @@ impl Call {
                 base,
                 method,
                 overtaken,
+                held,
             } => {
                 let method = method.as_ref().map(|method| match method {
                     Method::Merge => MergeMethod::Merge,
@@ -253,8 +265,18 @@ impl Call {
                     Method::NoRebase => MergeMethod::NoRebase,
                 });
                 let base = named(base);
-                let may = |_| (!overtaken).then_some(until);
-                let act = forge.merge(*number, (head, &base), method, &may).await;
+                let merge = Merge {
+                    head,
+                    base: &base,
+                    method,
+                    is_held: &|_| *held,
+                };
+                let overtaken = overtaken.as_ref().map(|at| match at {
+                    At::Turn => Wants::Turn,
+                    At::Sending => Wants::Sending,
+                });
+                let may = |wants| (overtaken != Some(wants)).then_some(until);
+                let act = forge.merge(*number, &merge, &may).await;
                 done(act, |()| "done".to_owned())
             }
             Self::SetStatus {

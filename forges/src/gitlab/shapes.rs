@@ -132,7 +132,9 @@ impl RequestShape {
     fn mergeable(&self) -> Mergeable {
         let unknown = ["unchecked", "checking", "preparing", "approvals_syncing"];
         match (self.state, self.detailed_merge_status.as_deref()) {
-            (State::Locked, _) | (_, None) => Mergeable::Unknown,
+            (State::Locked, _) => Mergeable::Unknown,
+            // Before GitLab 15.6.
+            (_, None) => Mergeable::Unsaid,
             (_, Some(status)) if unknown.contains(&status) => Mergeable::Unknown,
             (_, Some("conflict")) => Mergeable::Conflict,
             (_, Some(_)) => Mergeable::Yes,

@@ -184,9 +184,11 @@ pub enum Mergeable {
     Yes,
     /// Both change the same lines.
     Conflict,
-    /// The forge has not found out yet, or does not say.
+    /// The forge has not found out yet.
     #[default]
     Unknown,
+    /// The forge does not say: a merge shows it.
+    Unsaid,
 }
 
 /// What has become of a pull request.

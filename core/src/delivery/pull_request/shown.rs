@@ -40,6 +40,7 @@ pub(super) fn take(seen: &Seen<'_>, status: &mut PullRequestStatus, recent: &mut
     recent.text = pull.text;
     let is_sure = seen.is_alone && !seen.is_moved;
     match pull.mergeable {
+        Mergeable::Unsaid => (status.conflict, recent.unsure_since) = (false, None),
         // Of a draft Gitea says that it cannot be merged.
         _ if pull.draft => (status.conflict, recent.unsure_since) = (false, None),
         Mergeable::Conflict => (status.conflict, recent.unsure_since) = (true, None),

@@ -109,6 +109,7 @@ fn word(trouble: &Trouble) -> Word {
         | Trouble::AlreadyMerged
         | Trouble::Closed
         | Trouble::HeadMoved
+        | Trouble::HeldBack
         | Trouble::Changed
         | Trouble::Overtaken => Word::Changed,
     }

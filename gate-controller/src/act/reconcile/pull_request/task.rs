@@ -105,11 +105,9 @@ async fn attempt(desk: &Desk<'_>, object: &PullRequest, task: &Task) -> Result<O
             not_after,
         } => {
             let (number, commit) = (unsigned(*number)?, sha(commit)?);
-            match job.held_back(number, hold_label.as_deref()).await {
-                Ok(Some(seen)) => Ok(seen),
-                Ok(None) => job.merge(number, &commit, *method, *not_after).await,
-                Err(stopped) => Ok(unsent(task, stopped, desk.clock.now())),
-            }
+            let hold_label = hold_label.as_deref();
+            job.merge(number, &commit, *method, hold_label, *not_after)
+                .await
         }
         Task::Close {
             number,
@@ -230,6 +228,7 @@ fn shown(pull: Pull) -> Seen {
             Mergeable::Yes => pull_request::Mergeable::Yes,
             Mergeable::Conflict => pull_request::Mergeable::Conflict,
             Mergeable::Unknown => pull_request::Mergeable::Unknown,
+            Mergeable::Unsaid => pull_request::Mergeable::Unsaid,
         },
         PullState::Merged { .. } | PullState::Closed => pull_request::Mergeable::Unknown,
     };

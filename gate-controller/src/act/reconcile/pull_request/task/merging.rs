@@ -6,41 +6,20 @@ use jiff::Timestamp;
 use sluice_core::delivery::promotion_strategy::KIND;
 use sluice_core::delivery::pull_request::{Outcome, Word};
 use sluice_crds::pipeline::MergeMethod as Method;
-use sluice_forges::{MergeMethod, Sha, Trouble, Undone, Wants};
+use sluice_forges::{Merge, MergeMethod, Pull, Sha, Trouble, Undone, Wants};
 use tokio::time::Instant;
 
 use super::{Job, Stopped};
 
 impl Job<'_> {
-    /// What holds one back whose branch somebody else pushes to, and was not known yet when its merge was
-    /// ordered: it is a draft by now, or has the label.
-    pub(super) async fn held_back(
-        &self,
-        number: u64,
-        hold_label: Option<&str>,
-    ) -> Result<Option<Outcome>, Stopped> {
-        if !self.is_followed() {
-            return Ok(None);
-        }
-        let Some(pull) = self.forge().pull(number).await? else {
-            return Ok(Some(Outcome::NoPull));
-        };
-        let mut labels = pull.labels.iter();
-        let is_labelled = labels.any(|label| Some(label.as_str()) == hold_label);
-        let may_be_labelled = pull.labels_cut && hold_label.is_some();
-        match pull.draft || is_labelled || may_be_labelled {
-            true => Ok(Some(self.seen(pull, None).await?)),
-            false => Ok(None),
-        }
-    }
-
-    /// Merges this commit, and nothing after the end of the order. Whatever the forge says, it is looked at
-    /// afterwards what has become of the pull request.
+    /// Merges this commit, and nothing after the end of the order, nor with the label that holds it back. Whatever
+    /// the forge says, it is looked at afterwards what has become of the pull request.
     pub(super) async fn merge(
         &self,
         number: u64,
         commit: &Sha,
         method: Option<Method>,
+        hold_label: Option<&str>,
         not_after: Timestamp,
     ) -> Result<Outcome, Stopped> {
         // That its time is over is no failure: there may be another order.
@@ -57,8 +36,14 @@ impl Job<'_> {
             None if self.object.spec.about.kind == KIND => Some(MergeMethod::NoRebase),
             None => None,
         };
+        let merge = Merge {
+            head: commit,
+            base: &self.base,
+            method,
+            is_held: &|pull| self.is_followed() && is_held(pull, hold_label),
+        };
         // It is asked again after the forge was looked at.
-        let merge = (self.forge()).merge(number, (commit, &self.base), method, &may);
+        let merge = self.forge().merge(number, &merge, &may);
         let ours = Some(commit).filter(|_| !self.is_followed());
         // It was sent: that it cannot be looked at does not say that it was not merged.
         let unknown = |stopped: Stopped| Stopped::new(Word::Unanswered, stopped.why);
@@ -86,6 +71,7 @@ impl Job<'_> {
                 Trouble::NotYet
                 | Trouble::Conflict
                 | Trouble::NotMergeable(_)
+                | Trouble::NoRight(_)
                 | Trouble::NoSuchMethod
                 | Trouble::OnlyRebases
                 | Trouble::Changed
@@ -95,7 +81,11 @@ impl Job<'_> {
             )),
             (
                 _,
-                Trouble::AlreadyMerged | Trouble::Closed | Trouble::HeadMoved | Trouble::Absent(_),
+                Trouble::AlreadyMerged
+                | Trouble::Closed
+                | Trouble::HeadMoved
+                | Trouble::HeldBack
+                | Trouble::Absent(_),
             ) => look().await,
             // It may be under way there.
             (Undone::Unknown(_), _) => match look().await? {
@@ -118,4 +108,12 @@ impl Job<'_> {
         let left = Duration::try_from(left).ok().filter(|left| !left.is_zero());
         Some(Instant::now() + left?)
     }
+}
+
+/// Whether one whose branch somebody else pushes to is held back by what was not known yet when its merge was
+/// ordered: it is a draft by now, or has the label.
+fn is_held(pull: &Pull, hold_label: Option<&str>) -> bool {
+    let mut labels = pull.labels.iter();
+    let is_labelled = labels.any(|label| Some(label.as_str()) == hold_label);
+    pull.draft || is_labelled || pull.labels_cut && hold_label.is_some()
 }
