@@ -1,12 +1,14 @@
 //! A file that is being written: it takes its place at once and whole, or leaves nothing.
 
+use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use tokio::fs::{self, File, OpenOptions};
+use tokio::fs::{self, File};
 use tokio::io::AsyncWriteExt;
+use tokio::task::spawn_blocking;
 
 use super::place::Folder;
 use super::verify::written;
@@ -40,12 +42,16 @@ impl Incoming {
         let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let path = folder.incoming().join(name);
-        let options = OpenOptions::new().write(true).create_new(true).clone();
-        let file = options.open(&path).await?;
-        Ok(Self {
-            file,
-            left_over: LeftOver(path),
-        })
+        // If nobody waits for it any more, it is dropped as soon as it is created, so that nothing is left.
+        let create = move || {
+            let mut options = OpenOptions::new();
+            let file = options.write(true).create_new(true).open(&path)?;
+            Ok(Self {
+                file: File::from_std(file),
+                left_over: LeftOver(path),
+            })
+        };
+        spawn_blocking(create).await?
     }
 
     pub(super) async fn write(&mut self, piece: &[u8]) -> io::Result<()> {
