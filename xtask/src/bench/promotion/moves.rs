@@ -86,10 +86,15 @@ async fn step(
     let began = Instant::now();
     crowd.pass(&next).await?;
     seen.all(Moment::Admitted, strategies.len()).await?;
-    say("all orders are accepted");
+    let ordered = seen.since(began, Moment::Admitted);
+    say(&format!(
+        "all orders are accepted: p50 {}, p99 {}",
+        milliseconds(&ordered, 0.5),
+        milliseconds(&ordered, 0.99)
+    ));
     seen.all(Moment::Merged, strategies.len()).await?;
     let lengths = Lengths {
-        ordered: seen.since(began, Moment::Admitted),
+        ordered,
         merged: seen.since(began, Moment::Merged),
     };
     Ok((next, lengths))
