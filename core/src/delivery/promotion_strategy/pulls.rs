@@ -396,7 +396,9 @@ fn expired(
         match (is_followed, &spec.close) {
             // First nobody may be told any more that it can be merged.
             (true, _) if says_success == Some(MergeGate::Success) => None,
-            (true, _) => Some(deleted(it)),
+            (true, None) => Some(deleted(it)),
+            // It is being closed.
+            (true, Some(_)) => None,
             // Nobody else has its branch, or what is proposed is somewhere else now.
             (false, None) => Some(closed(
                 it,

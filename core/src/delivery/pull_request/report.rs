@@ -145,7 +145,7 @@ pub fn report(given: Given) -> Looked {
         lasts = taking.take(task, outcome, lasts);
     }
     let is_closing = object.spec.close.is_some() && status.state == Some(PullRequestState::Open);
-    let asked_at = recent.close_asked_at.unwrap_or(now);
+    let asked_at = recent.close_asked_at.unwrap_or(now).min(now);
     recent.close_asked_at = is_closing.then_some(asked_at);
     let is_ordered = owner.as_ref().is_some_and(|owner| owner.order.is_some());
     let is_put_off = status.next_merge_at.as_ref().is_some_and(|at| at.0 > now);
@@ -165,6 +165,7 @@ pub fn report(given: Given) -> Looked {
         Errand::UnderWay { is_sent: true, .. } => None,
         Errand::UnderWay { task, .. } => step::before(&at, task),
     };
+    let is_close_due = at.closes_at().is_none();
     let Some(Step { task, gate, wake }) = next else {
         return Looked {
             report: act::Report::without_acts(before.clone(), &before),
@@ -178,7 +179,10 @@ pub fn report(given: Given) -> Looked {
     }
     status.state = status.state.or(Some(PullRequestState::Pending));
     let generation = object.metadata.generation;
-    status.observed_generation = generation;
+    if is_close_due {
+        // What a new spec asks for is tried whatever has failed before: to close it, too.
+        status.observed_generation = generation;
+    }
     let wanted = conditions::all(&object, &status, owner.is_some(), lasts);
     let at = whole_second(now);
     status.conditions = condition::settle(wanted, &before.conditions, generation, at);

@@ -8,7 +8,8 @@
 //! | any | the last try failed: wait; an open one is looked at meanwhile. To close it waits for no commit status |
 //! | final | delete its branch, once, unless somebody else pushes to it; then nothing |
 //! | pending | close · wait while suspended or without an owner · join, if empty · commit, if that is ours · open |
-//! | open | close, if no merge of it may be under way · commit status · title and text · merge · look, once a minute |
+//! | open, to be closed | look, as long as a merge may be under way · close |
+//! | open | commit status · title and text · merge · look, once a minute |
 
 use jiff::{SignedDuration, Timestamp};
 use sluice_crds::pipeline::{MergeGate, Order};
@@ -250,14 +251,17 @@ impl At<'_> {
         }
     }
 
-    /// When it is closed, if that is asked for, and not due. Some forges move the branch first, and mark the pull request as
-    /// merged a little later: one that is closed in between never says who has merged it. So it is looked at until
-    /// nothing can come any more of a merge that was sent, and, if somebody else may merge it, for some seconds.
-    fn closes_at(&self) -> Option<Timestamp> {
+    /// When it is closed, if that is asked for and not due yet. Some forges move the branch first, and mark the pull
+    /// request as merged a little later: one that is closed in between never says who has merged it. So it is looked
+    /// at until nothing can come any more of a merge that was sent, and, if somebody else pushes to its branch, for
+    /// some seconds.
+    /// An order ends after a minute: what is said to end later was said by a clock that was not right.
+    pub(super) fn closes_at(&self) -> Option<Timestamp> {
         let by_others = self.recent.close_asked_at?.checked_add(MAY_BE_MERGED).ok();
         let by_others = by_others.filter(|_| is_followed(self.object));
-        let at = taken::merge_ends(self.status).max(by_others);
-        at.filter(|at| *at > self.now)
+        let latest = self.now.checked_add(MINUTE.saturating_mul(2)).ok()?;
+        let at = taken::merge_ends(self.status).filter(|at| *at <= latest);
+        at.max(by_others).filter(|at| *at > self.now)
     }
 
     /// What has to be joined. One that was done is not done again before the branch was seen.

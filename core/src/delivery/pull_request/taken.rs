@@ -365,6 +365,7 @@ fn says_hold(status: &PullRequestStatus) -> bool {
         Word::NotYet,
         Word::Conflict,
         Word::NotMergeable,
+        Word::NoRight,
         Word::Changed,
     ];
     let said = status.outcome.as_deref();

@@ -111,7 +111,7 @@ impl At<'_> {
             return Withdrawal::None;
         }
         let failed = self.recent.unwithdrawn;
-        if failed > 0 && self.object.spec.close.is_some() {
+        if failed > 0 && self.object.spec.close.is_some() && self.closes_at().is_none() {
             // To close it has the same effect.
             return Withdrawal::None;
         }

@@ -344,6 +344,35 @@ fn a_conflict_is_what_is_not_known_after_some_seconds() {
     assert_eq!(scene.task(), Some(look(false)));
 }
 
+/// A merge shows it there.
+#[test]
+fn a_forge_that_does_not_say_has_no_conflict() {
+    let Outcome::Seen(pull, fate) = seen(COMMIT) else {
+        panic!();
+    };
+    let mergeable = Mergeable::Unsaid;
+    let unsaid = Outcome::Seen(Pull { mergeable, ..pull }, fate);
+    let mut scene = scene();
+    scene.task();
+    let told = scene.over(open_it(), unsaid.clone()).unwrap();
+    assert_eq!(scene.over(told, Outcome::Done), None);
+    assert_eq!(scene.recent.unsure_since, None);
+    for minute in [60, 120, 180] {
+        scene.now = after(minute);
+        assert_eq!(scene.task(), Some(look(false)));
+        scene.over(look(false), unsaid.clone());
+        assert!(!scene.status().conflict);
+    }
+    // Why it was not merged is told, and that it is tried again later.
+    scene.owner = ordered(COMMIT);
+    scene.over(look(false), Outcome::Held(failure(Word::Conflict)));
+    let status = scene.status();
+    assert_eq!(
+        (status.outcome.as_deref(), status.refusals),
+        (Some("Conflict"), Some(1))
+    );
+}
+
 #[test]
 fn what_the_forge_shows_is_in_the_status() {
     let mut scene = opened();
@@ -428,6 +457,61 @@ fn one_that_is_to_be_closed_is_closed_and_its_branch_stays() {
         assert_eq!(scene.over(closing, closed), None);
         assert_eq!(scene.said(), json!(["Ready True Closed"]));
     }
+}
+
+/// Its success stands at the forge as long as it is open.
+#[test]
+fn a_success_is_taken_back_while_it_is_not_closed_yet() {
+    let mut scene = admitted();
+    scene.object.spec.close = Some("another environment".to_owned());
+    scene.owner = says_of(MergeGate::Pending, COMMIT);
+    let back = scene.task().unwrap();
+    assert!(back.withdraws(), "{back:?}");
+    scene.over(back.clone(), Outcome::Failed(failure(Word::Unanswered)));
+    scene.now = after(9);
+    assert_ne!(scene.task(), Some(back));
+    scene.now = after(10);
+    assert!(matches!(scene.task(), Some(Task::Close { .. })));
+}
+
+/// A new spec is tried at once, whatever has failed before; it is looked at a while first.
+#[test]
+fn to_close_one_does_not_wait_for_what_has_failed_before() {
+    let mut scene = opened();
+    let joining = Task::Join(Joining {
+        head: COMMIT.to_owned(),
+        active: OTHER.to_owned(),
+        tree: COMMIT.to_owned(),
+        at: noon(),
+    });
+    scene.object.status.as_mut().unwrap().attempts = Some(8);
+    scene.over(joining, Outcome::Failed(failure(Word::NoRight)));
+    scene.now = after(5);
+    scene.object.spec.close = Some("another environment".to_owned());
+    scene.object.metadata.generation = Some(2);
+    for seconds in [5, 10] {
+        scene.now = after(seconds);
+        assert_eq!(scene.task(), Some(look(true)));
+        scene.over(look(true), seen(COMMIT));
+    }
+    scene.now = after(15);
+    assert!(matches!(scene.task(), Some(Task::Close { .. })));
+}
+
+/// What a clock has said that was an hour ahead.
+#[test]
+fn an_order_that_ends_much_later_keeps_nothing_open() {
+    let mut scene = opened();
+    scene.object.spec.close = Some("another environment".to_owned());
+    let status = scene.object.status.as_mut().unwrap();
+    status.merge_sent = Some(sluice_crds::pull_request::MergeSent {
+        head_sha: COMMIT.to_owned(),
+        not_after: time(after(3_600)),
+    });
+    scene.recent.close_asked_at = Some(after(3_600));
+    scene.task();
+    scene.now = after(10);
+    assert!(matches!(scene.task(), Some(Task::Close { .. })));
 }
 
 /// The target branch has its commit, so that nothing is proposed any more, and the forge has not marked it as
