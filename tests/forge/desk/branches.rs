@@ -10,6 +10,7 @@ use sluice_crds::PromotionStrategy;
 use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState as State;
 use sluice_forges::{NewCommit, Pull, PullState, Sha, Signature, Target, Update};
+use sluice_tests::gitea::OWNER;
 use tokio::time::Instant;
 
 use super::play::{Owned, Play};
@@ -155,6 +156,33 @@ async fn one_that_is_open_is_adopted_with_a_title_of_ours() {
     play.settle().await;
     let pull = play.scene.seen(number).await;
     assert_eq!(pull.title, "Look at this, please");
+}
+
+/// A rule of the repository lets only others merge. It is not tried with each order.
+#[tokio::test]
+async fn what_only_others_may_merge_is_put_off() {
+    let mut play = play("desk-others", 1).await;
+    play.settle().await;
+    let rule = json!({
+        "rule_name": "env/prod", "enable_merge_whitelist": true,
+        "merge_whitelist_usernames": [OWNER],
+    });
+    let ask = play.scene.ask(Method::POST, "/branch_protections", rule);
+    ask.await.unwrap();
+    let end = Instant::now() + DEADLINE;
+    while play.status().refusals.is_none() {
+        assert!(Instant::now() < end, "{:?}", play.status());
+        play.pass(6);
+        play.order(|order| order);
+        play.settle().await;
+    }
+    let status = play.status();
+    assert_eq!(status.outcome.as_deref(), Some("NoRight"), "{status:?}");
+    assert_eq!((status.attempts, status.merge_sent), (None, None));
+    let again = status.next_merge_at.unwrap().0;
+    assert_eq!(again.duration_since(play.now()).as_secs(), 80);
+    let pull = play.scene.seen(play.number()).await;
+    assert!(matches!(pull.state, PullState::Open { .. }), "{pull:?}");
 }
 
 #[tokio::test]

@@ -88,6 +88,8 @@ pub struct Recent {
     pub unwithdrawn_at: Option<Timestamp>,
     /// Since when it is to be closed while it is open.
     pub close_asked_at: Option<Timestamp>,
+    /// Whether anything has failed since then.
+    pub failed_since_close: bool,
     /// Before that a merge is not tried again.
     pub merge_after: Option<Timestamp>,
     /// Whether a merge that was begun before the last one may have been sent: that nothing comes of the last one
@@ -147,6 +149,7 @@ pub fn report(given: Given) -> Looked {
     let is_closing = object.spec.close.is_some() && status.state == Some(PullRequestState::Open);
     let asked_at = recent.close_asked_at.unwrap_or(now).min(now);
     recent.close_asked_at = is_closing.then_some(asked_at);
+    recent.failed_since_close &= is_closing;
     let is_ordered = owner.as_ref().is_some_and(|owner| owner.order.is_some());
     let is_put_off = status.next_merge_at.as_ref().is_some_and(|at| at.0 > now);
     taken::tell_no_hold(&mut status, is_ordered || is_put_off);
@@ -165,7 +168,6 @@ pub fn report(given: Given) -> Looked {
         Errand::UnderWay { is_sent: true, .. } => None,
         Errand::UnderWay { task, .. } => step::before(&at, task),
     };
-    let is_close_due = at.closes_at().is_none();
     let Some(Step { task, gate, wake }) = next else {
         return Looked {
             report: act::Report::without_acts(before.clone(), &before),
@@ -179,10 +181,7 @@ pub fn report(given: Given) -> Looked {
     }
     status.state = status.state.or(Some(PullRequestState::Pending));
     let generation = object.metadata.generation;
-    if is_close_due {
-        // What a new spec asks for is tried whatever has failed before: to close it, too.
-        status.observed_generation = generation;
-    }
+    status.observed_generation = generation;
     let wanted = conditions::all(&object, &status, owner.is_some(), lasts);
     let at = whole_second(now);
     status.conditions = condition::settle(wanted, &before.conditions, generation, at);

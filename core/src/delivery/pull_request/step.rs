@@ -82,7 +82,7 @@ pub(super) fn next(at: &At<'_>) -> Step {
         return match at.known() {
             Some((number, ours)) if looks => at.look(number, ours, Some(waits)),
             Some(_) | None => Step {
-                wake: Some(waits),
+                wake: at.closes_at().into_iter().chain([waits]).min(),
                 ..Step::default()
             },
         };
@@ -145,9 +145,13 @@ impl At<'_> {
         })
     }
 
-    /// What a person has to change has perhaps been changed: the spec is another one.
+    /// What a person has to change has perhaps been changed: the spec is another one. That it is to be closed stays
+    /// new until something fails.
     fn is_changed_since_failure(&self) -> bool {
-        self.lasts && self.status.observed_generation != self.object.metadata.generation
+        let is_new = self.status.observed_generation != self.object.metadata.generation;
+        let is_to_be_closed =
+            self.recent.close_asked_at.is_some() && !self.recent.failed_since_close;
+        self.lasts && (is_new || is_to_be_closed)
     }
 
     /// Whether it is to be closed, and only its commit status could not be set: that keeps nothing open. What a

@@ -41,6 +41,9 @@ impl Taking<'_> {
         if is_unsent && matches!(task, Task::Merge { .. }) && !self.recent.sent_before {
             self.status.merge_sent = None;
         }
+        if matches!(outcome, Outcome::Failed(_) | Outcome::Unsent(_)) {
+            self.recent.failed_since_close = self.recent.close_asked_at.is_some();
+        }
         let only_looks = task.only_looks();
         if task.withdraws() {
             (self.recent.unwithdrawn, self.recent.unwithdrawn_at) = match outcome {
@@ -146,7 +149,8 @@ impl Taking<'_> {
             (status.attempts, status.next_attempt_at) = (None, None);
             // That something else was done says nothing of what was seen before, nor of how it has ended.
             let says_more = had_failed || *outcome != Outcome::Done;
-            if says_more && !is_end(task) && !is_held(status, task) {
+            let is_held = !had_failed && is_held(status, task);
+            if says_more && !is_end(task) && !is_held {
                 said(status, None);
             }
         }

@@ -4,6 +4,7 @@ use serde_json::json;
 use sluice_crds::promotion_strategy::Arrival;
 
 use super::chain::waiting;
+use super::reverts::{broken, revert};
 use super::*;
 
 /// Somebody pushes by force what dev had before, and the same is proposed still.
@@ -86,4 +87,29 @@ fn to_delete_a_pull_request_has_another_one_opened() {
         .retain(|it| it.metadata.name.as_ref() != Some(&name));
     play.settle();
     assert_eq!(play.merges.len(), 1);
+}
+
+/// The forge may be slow to close it.
+#[test]
+fn what_is_being_closed_is_closed_although_a_revert_begins() {
+    let (mut play, first, _) = broken(&json!({}));
+    play.spec(|spec| spec["proposedCommitStatuses"] = json!([{"key": "lint"}]));
+    play.hydrate("v3");
+    play.settle();
+    let name = play.pull_request("env/prod").metadata.name.clone();
+    play.forge_works = false;
+    play.repository.remove("env/prod-next");
+    play.settle();
+    assert!(play.pull_request("env/prod").spec.close.is_some());
+    let one = revert(&play, "back", &first);
+    play.reverts.push(one);
+    play.settle();
+    assert_ne!(play.pull_request("env/prod").metadata.name, name);
+    play.forge_works = true;
+    play.settle();
+    let mut all = play.pull_requests.iter();
+    let closed = all.find(|it| it.metadata.name == name).unwrap();
+    let state = closed.status.as_ref().and_then(|it| it.state);
+    assert_eq!(state, Some(PullRequestState::Closed));
+    assert_eq!(play.at("env/prod"), Some(first.as_str()));
 }

@@ -498,6 +498,27 @@ fn to_close_one_does_not_wait_for_what_has_failed_before() {
     assert!(matches!(scene.task(), Some(Task::Close { .. })));
 }
 
+/// One that cannot be looked at is closed no sooner, and looked at no more often.
+#[test]
+fn a_look_that_fails_is_tried_in_its_own_time_before_it_is_closed() {
+    let mut scene = opened();
+    scene.now = after(60);
+    assert_eq!(scene.task(), Some(look(false)));
+    let failed = Outcome::Failed(failure(Word::Unauthorized));
+    assert_eq!(scene.over(look(false), failed), None);
+    scene.object.spec.close = Some("another environment".to_owned());
+    scene.object.metadata.generation = Some(2);
+    assert_eq!(scene.task(), Some(look(true)));
+    let failed = Outcome::Failed(failure(Word::Unauthorized));
+    assert_eq!(scene.over(look(true), failed), None);
+    for (second, wake) in [(60, 70), (70, 80)] {
+        scene.now = after(second);
+        assert_eq!((scene.task(), scene.wake()), (None, Some(after(wake))));
+    }
+    scene.now = after(80);
+    assert!(matches!(scene.task(), Some(Task::Close { .. })));
+}
+
 /// What a clock has said that was an hour ahead.
 #[test]
 fn an_order_that_ends_much_later_keeps_nothing_open() {

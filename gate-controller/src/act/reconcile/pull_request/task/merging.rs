@@ -71,7 +71,6 @@ impl Job<'_> {
                 Trouble::NotYet
                 | Trouble::Conflict
                 | Trouble::NotMergeable(_)
-                | Trouble::NoRight(_)
                 | Trouble::NoSuchMethod
                 | Trouble::OnlyRebases
                 | Trouble::Changed
@@ -79,6 +78,10 @@ impl Job<'_> {
             ) => Ok(Outcome::Held(
                 Stopped::from(undone).at(self.desk.clock.now()),
             )),
+            // The strategy orders nothing while something fails: it would never be tried again.
+            (Undone::Refused(_), Trouble::NoRight(_)) if self.object.spec.about.kind == KIND => Ok(
+                Outcome::Held(Stopped::from(undone).at(self.desk.clock.now())),
+            ),
             (
                 _,
                 Trouble::AlreadyMerged
