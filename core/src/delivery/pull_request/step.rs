@@ -18,11 +18,11 @@ use sluice_crds::{PullRequest, PullRequestStatus};
 
 use super::owner::is_whole;
 use super::telling::{Untold, Withdrawal};
-use super::{Joining, Recent, Says, Task, Text, Word, is_followed, taken};
+use super::{Joining, Recent, Says, Task, Text, Word, is_followed};
 use crate::time::stamp::time;
 
 /// How often an open one is looked at, and how often at most if somebody asks for it.
-pub(super) const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
 const AT_MOST: SignedDuration = SignedDuration::from_secs(5);
 /// How long one that is to be closed is looked at before: somebody may have merged it just now.
 const MAY_BE_MERGED: SignedDuration = SignedDuration::from_secs(10);
@@ -118,6 +118,13 @@ pub(super) fn sent(task: &Task) -> Option<MergeSent> {
         head_sha: commit.clone(),
         not_after: time(*not_after),
     })
+}
+
+/// When nothing can come any more of a merge that may have been sent, if it is open then. It may have been seen a
+/// minute ago.
+pub(super) fn merge_ends(status: &PullRequestStatus) -> Option<Timestamp> {
+    let sent = status.merge_sent.as_ref()?;
+    sent.not_after.0.checked_add(MINUTE).ok()
 }
 
 impl At<'_> {
@@ -264,7 +271,7 @@ impl At<'_> {
         let by_others = self.recent.close_asked_at?.checked_add(MAY_BE_MERGED).ok();
         let by_others = by_others.filter(|_| is_followed(self.object));
         let latest = self.now.checked_add(MINUTE.saturating_mul(2)).ok()?;
-        let at = taken::merge_ends(self.status).filter(|at| *at <= latest);
+        let at = merge_ends(self.status).filter(|at| *at <= latest);
         at.max(by_others).filter(|at| *at > self.now)
     }
 

@@ -5,7 +5,7 @@ use sluice_crds::pipeline::MergeGate;
 use sluice_crds::pull_request::PullRequestState;
 use sluice_crds::{PullRequest, PullRequestStatus};
 
-use super::step::MINUTE;
+use super::step::merge_ends;
 use super::{Failure, Fate, Outcome, Pull, Recent, Task, Text, Told, Word, is_followed, shown};
 use crate::delivery::pipeline::retry_after;
 use crate::delivery::promotion_strategy::KIND;
@@ -254,13 +254,6 @@ impl Taking<'_> {
 /// minute.
 fn refused_for(refusals: u32) -> SignedDuration {
     retry_after(refusals.saturating_add(3))
-}
-
-/// When nothing can come any more of a merge that may have been sent, if it is open then. It may have been seen a
-/// minute ago.
-pub(super) fn merge_ends(status: &PullRequestStatus) -> Option<Timestamp> {
-    let sent = status.merge_sent.as_ref()?;
-    sent.not_after.0.checked_add(MINUTE).ok()
 }
 
 fn is_open(outcome: &Outcome) -> bool {
