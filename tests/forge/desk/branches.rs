@@ -161,7 +161,7 @@ async fn one_that_is_open_is_adopted_with_a_title_of_ours() {
 /// A rule of the repository lets only others merge. It is not tried with each order.
 #[tokio::test]
 async fn what_only_others_may_merge_is_put_off() {
-    let mut play = play("desk-others", 1).await;
+    let mut play = play("desk-not-allowed", 1).await;
     play.settle().await;
     let rule = json!({
         "rule_name": "env/prod", "enable_merge_whitelist": true,
@@ -318,6 +318,10 @@ async fn one_that_a_person_closes_stays_closed() {
     let mut next = of(play.scene, 2).await;
     next.settle().await;
     next.object.spec.close = Some("the environment has another name".to_owned());
+    next.settle().await;
+    // A person may have merged it a moment ago.
+    assert_eq!(next.status().state, Some(State::Open));
+    next.pass(10);
     next.settle().await;
     assert_eq!(next.status().state, Some(State::Closed));
     let pull = next.scene.seen(next.number()).await;
