@@ -103,7 +103,7 @@ pub(super) enum Call {
         head: Sha,
         base: String,
         method: Option<Method>,
-        /// It is not wanted any more when it comes to this.
+        /// What it waits for when it is not wanted any more.
         overtaken: Option<At>,
         /// What is seen of the pull request holds it back.
         #[serde(default)]

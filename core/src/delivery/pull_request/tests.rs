@@ -13,6 +13,7 @@ use super::*;
 use crate::time::stamp::time;
 use crate::verdict::condition::{READY, RECONCILING, STALLED};
 
+mod closing;
 mod ends;
 mod failures;
 mod followed;
