@@ -1,10 +1,11 @@
 //! What to look at, when, and in which order.
 //!
 //! Events only wake: after each event, whatever it is, the queue holds the object once, to be looked at.
-//! Of the work that is due, the more urgent comes first, and then what was due first: people before what
-//! goes out, that before gates, gates before gatekeepers, because the API server takes fewer writes a
-//! second than many gates that change together need. How many looks may be under way is limited
-//! ([`places`]). Due instants are wall-clock instants, so that they follow a clock that is set.
+//! Of the work that is due, the more urgent comes first: people before what goes out, that before gates,
+//! gates before gatekeepers, because the API server takes fewer writes a second than many gates that change
+//! together need. Of what is equally urgent, the namespace with the fewest looks under way comes first
+//! ([`due`]), and then what was due first. How many looks may be under way is limited ([`places`]). Due
+//! instants are wall-clock instants, so that they follow a clock that is set.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -16,8 +17,10 @@ use crate::cluster::key::{Cluster, Work};
 use crate::cluster::kind::{Kind, Urgency};
 use crate::observe::clock::Clock;
 
+mod due;
 mod places;
 
+use due::{Due, Entry};
 use places::Places;
 
 /// How urgent a look is that nobody has asked for.
@@ -42,10 +45,10 @@ pub struct Queue {
     /// The latest instant at which anything was asked for.
     latest: Timestamp,
     /// What is not due yet, by instant.
-    waiting: BTreeSet<(Timestamp, Work)>,
-    /// What is due, by urgency, cluster and kind, then by instant: if there is no place left for a
-    /// cluster and kind, all of its work is left out in one step. Those with nothing due are not in it.
-    ready: BTreeMap<(Urgency, Lane), BTreeSet<(Timestamp, Work)>>,
+    waiting: BTreeSet<Entry>,
+    /// What is due, by urgency, cluster and kind: if there is no place left for a cluster and kind, all of
+    /// its work is left out in one step. Those with nothing due are not in it.
+    ready: BTreeMap<(Urgency, Lane), Due>,
     /// Where each piece of work is in the two above.
     place: HashMap<Work, (Urgency, Timestamp)>,
     /// What is being looked at: it is not handed out a second time until that ends.
@@ -95,10 +98,10 @@ impl Queue {
         Some(work)
     }
 
-    /// What is to be taken next, independent of how much is due: the first of each lane, after skipping
+    /// What is to be taken next, independent of how much is due: the first of a namespace, after skipping
     /// work that is queued again while it is being looked at.
     fn next(&self) -> Option<(Urgency, Work)> {
-        let mut next: Option<(Urgency, &(Timestamp, Work))> = None;
+        let mut next: Option<(Urgency, (usize, &Entry))> = None;
         for ((urgency, lane), due) in &self.ready {
             if next.is_some_and(|(found, _)| found < *urgency) {
                 break;
@@ -106,15 +109,12 @@ impl Queue {
             if !self.taken.admits(lane, *urgency) {
                 continue;
             }
-            let mut due = due.iter();
-            let first = due.find(|(_, work)| !self.taken.holds(work));
+            let under_way = |work: &Work| self.taken.beside(work, *urgency);
+            let first = due.next(under_way, |work| self.taken.holds(work));
             let first = first.map(|first| (*urgency, first));
-            next = match (next, first) {
-                (Some(one), Some(other)) => Some(one.min(other)),
-                (one, other) => one.or(other),
-            };
+            next = [next, first].into_iter().flatten().min();
         }
-        next.map(|(urgency, (_, work))| (urgency, work.clone()))
+        next.map(|(urgency, (_, (_, work)))| (urgency, work.clone()))
     }
 
     /// The look at `work` has ended.
@@ -145,7 +145,7 @@ impl Queue {
 
     /// How many pieces of work are due.
     pub fn backlog(&self) -> usize {
-        self.ready.values().map(BTreeSet::len).sum()
+        self.place.len() - self.waiting.len()
     }
 
     /// Whether more is due than is being looked at now. Work that waits for something that hangs does not

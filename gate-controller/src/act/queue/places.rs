@@ -8,13 +8,14 @@
 //! |---|---|
 //! | the limit | looks that are under way since less than a moment; people have a quarter more |
 //! | an eighth less (one at least, where there are two), and half of it | the same, of reports, and of looks that have hung before |
-//! | the limit | looks at one kind on one cluster, however long they take; people have a quarter more |
-//! | half of the limit | the same, of looks that have hung before |
+//! | the limit | looks at one kind in one namespace, however long they take; people have a quarter more |
+//! | twice the limit | the same, in all namespaces of a cluster |
+//! | half of the limit | looks at one kind on one cluster that have hung before |
 //! | half of the limit | looks at one other cluster than our own; people have a quarter more |
 //!
-//! So a kind that hangs takes its own places and no others, and objects that hang each time leave half of
-//! those places to objects that do not. A cluster that is dead takes its own places, and reports leave
-//! some places to what is more urgent.
+//! So a kind that hangs takes its own places and no others, a namespace whose objects are slow leaves half
+//! of these to other namespaces, and objects that hang each time leave most of them to objects that do not.
+//! A cluster that is dead takes its own places, and reports leave some places to what is more urgent.
 
 use std::collections::HashMap;
 
@@ -45,13 +46,10 @@ impl Places {
         }
     }
 
-    /// Whether there is a place for work of that cluster and kind.
+    /// Whether there is a place for work of that cluster and kind, in whatever namespace.
     pub(super) fn admits(&self, lane: &Lane, urgency: Urgency) -> bool {
         let (limit, half) = (self.limit, self.limit.div_ceil(2));
-        let kept = match urgency {
-            Urgency::Person => limit.div_ceil(4),
-            Urgency::Delivery | Urgency::Gate | Urgency::Report | Urgency::Hung => 0,
-        };
+        let kept = self.kept(urgency);
         let of_class = match urgency {
             Urgency::Person | Urgency::Delivery | Urgency::Gate => limit + kept,
             Urgency::Report if limit > 1 => limit - (limit / 8).max(1),
@@ -64,9 +62,32 @@ impl Places {
         let on_cluster = || self.count(|it| it.lane.0 == lane.0);
         self.quick() < limit + kept
             && alike() < of_class
-            && here() < limit + kept
+            && here() < 2 * limit + kept
             && (urgency != Urgency::Hung || hung() < half)
             && (lane.0 == Cluster::Own || on_cluster() < half + kept)
+    }
+
+    /// How many looks keep others from beginning that are under way in the namespace of `work`: those at its kind, and
+    /// quick ones at others. None: it has no place left there.
+    pub(super) fn beside(&self, work: &Work, urgency: Urgency) -> Option<usize> {
+        #[cfg(test)]
+        super::tests::look_up();
+        let place = (&work.cluster, &work.key.namespace);
+        let beside = self.taken.iter();
+        let beside = beside.filter(|(it, _)| (&it.cluster, &it.key.namespace) == place);
+        let is_alike = |it: &Work| it.kind == work.kind;
+        let alike = beside.clone().filter(|(it, _)| is_alike(it));
+        let counted = beside.filter(|(it, taken)| is_alike(it) || !taken.slow);
+        let is_free = alike.count() < self.limit + self.kept(urgency);
+        is_free.then(|| counted.count())
+    }
+
+    /// How many places are left to people.
+    fn kept(&self, urgency: Urgency) -> usize {
+        match urgency {
+            Urgency::Person => self.limit.div_ceil(4),
+            Urgency::Delivery | Urgency::Gate | Urgency::Report | Urgency::Hung => 0,
+        }
     }
 
     fn count(&self, is_counted: impl Fn(&Taken) -> bool) -> usize {
@@ -129,6 +150,12 @@ mod tests {
         work(Kind::Gatekeeper, number)
     }
 
+    fn in_namespace(namespace: &str, number: usize) -> Work {
+        let mut work = source(number);
+        work.key.namespace = namespace.into();
+        work
+    }
+
     fn on(cluster: &str, number: usize) -> Work {
         Work {
             cluster: Cluster::Named(Arc::new(cluster.into())),
@@ -141,7 +168,7 @@ mod tests {
         let more = (0..).map(work).filter(|work| !places.holds(work));
         let mut count = 0;
         for work in more.take(100).collect::<Vec<_>>() {
-            if !places.admits(&lane(&work), urgency) {
+            if !places.admits(&lane(&work), urgency) || places.beside(&work, urgency).is_none() {
                 break;
             }
             places.take(work, urgency);
@@ -179,11 +206,26 @@ mod tests {
     }
 
     #[test]
-    fn what_has_hung_before_leaves_half_of_its_places_to_the_rest() {
+    fn a_namespace_that_is_slow_leaves_as_many_places_to_others() {
+        let mut places = Places::new(8);
+        assert_eq!(fill(&mut places, source, Urgency::Delivery), 8);
+        hang(&mut places);
+        assert_eq!(fill(&mut places, source, Urgency::Delivery), 0);
+        let [other, third] = ["other", "third"].map(|it| move |number| in_namespace(it, number));
+        assert_eq!(fill(&mut places, other, Urgency::Delivery), 8);
+        hang(&mut places);
+        assert_eq!(fill(&mut places, third, Urgency::Delivery), 0);
+        places.leave(&source(0));
+        assert_eq!(fill(&mut places, third, Urgency::Delivery), 1);
+    }
+
+    #[test]
+    fn what_has_hung_before_leaves_most_of_its_places_to_the_rest() {
         let mut places = Places::new(8);
         assert_eq!(fill(&mut places, source, Urgency::Hung), 4);
         hang(&mut places);
-        assert_eq!(fill(&mut places, source, Urgency::Hung), 0);
+        let elsewhere = |number| in_namespace("other", number);
+        assert_eq!(fill(&mut places, elsewhere, Urgency::Hung), 0);
         assert_eq!(fill(&mut places, source, Urgency::Delivery), 4);
         // What hangs of one kind says nothing of another.
         assert_eq!(fill(&mut places, gate, Urgency::Hung), 4);
