@@ -120,16 +120,21 @@ impl About {
         }
     }
 
+    /// Its namespace. It is empty if it is in none.
+    fn namespace(&self) -> &str {
+        match &self.what {
+            What::Work(work) => &work.key.namespace,
+            What::Object(object) => object.namespace.as_deref().unwrap_or_default(),
+        }
+    }
+
     /// The namespace of its events, which is its own, and its name.
     fn name(&self) -> (&str, &str) {
-        let (namespace, name) = match &self.what {
-            What::Work(work) => (&*work.key.namespace, &*work.key.name),
-            What::Object(object) => (
-                object.namespace.as_deref().unwrap_or_default(),
-                object.name.as_deref().unwrap_or_default(),
-            ),
+        let name = match &self.what {
+            What::Work(work) => &*work.key.name,
+            What::Object(object) => object.name.as_deref().unwrap_or_default(),
         };
-        match namespace {
+        match self.namespace() {
             "" => (NOWHERE, name),
             namespace => (namespace, name),
         }
@@ -194,6 +199,9 @@ impl Events {
 
     /// Sends an event when there is time.
     pub fn tell(&self, told: Told) {
+        // What is longer would wait, and be cut before it is sent.
+        let note = cut(told.note.into_string(), LONGEST_NOTE).into();
+        let told = Told { note, ..told };
         let waiting = Arc::new(Waiting {
             at: self.clock.now(),
             since: Instant::now(),
@@ -255,7 +263,7 @@ impl Waiting {
             type_: Some(if *warning { "Warning" } else { "Normal" }.to_owned()),
             reason: Some(reason.clone().into_owned()),
             action: Some((*action).to_owned()),
-            note: Some(cut(note.to_string(), LONGEST_NOTE)),
+            note: Some(note.to_string()),
             regarding: Some(about.reference()),
             reporting_controller: Some(CONTROLLER.to_owned()),
             reporting_instance: Some(instance.to_owned()),
