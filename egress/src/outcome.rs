@@ -61,17 +61,17 @@ pub enum EgressError {
     CertificateForAnother,
     /// The certificate is from an authority that is not trusted.
     #[error(
-        "its certificate is not trusted; name a Secret with the authority's certificate in certSecretRef"
+        "its certificate is not trusted; put the certificate of its authority under `ca.crt` into a Secret: that of certSecretRef for a gatekeeper, that of secretRef for a hook or a forge"
     )]
     CertificateNotTrusted,
     /// The certificate is from none of the authorities that were named.
     #[error(
-        "its certificate is signed neither by one in `ca.crt` of the Secret in certSecretRef nor by a public authority; put the certificate of the authority that signed it there"
+        "its certificate is signed neither by one in `ca.crt` of the Secret that is named nor by a public authority; put the certificate of the authority that signed it there"
     )]
     CertificateNotSigned,
     /// The certificate is an authority's own, which a server may not use.
     #[error(
-        "it shows the certificate of an authority (CA:TRUE) as its own, which is not accepted even if certSecretRef names it; give the server a certificate that the authority has signed, or a self-signed one with basicConstraints CA:FALSE"
+        "it shows the certificate of an authority (CA:TRUE) as its own, which is not accepted even if `ca.crt` has it; give the server a certificate that the authority has signed, or a self-signed one with basicConstraints CA:FALSE"
     )]
     CertificateOfAuthority,
     /// TLS failed for another reason.

@@ -6,7 +6,7 @@ use std::fmt;
 use k8s_openapi::ByteString;
 use kube::Client;
 
-use super::{AUTHORITIES, PASSWORD, TOKEN, USERNAME, Unread, may_be_sent, read};
+use super::{HOSTS, PASSWORD, TOKEN, USERNAME, Unread, allowed, not_usable};
 use crate::request::Credentials;
 
 /// The keys of a Secret that hold a GitHub App, as Flux names them.
@@ -84,7 +84,7 @@ pub async fn token(
     name: &str,
     url: &str,
 ) -> Result<(Token, Option<Vec<u8>>), Unread> {
-    let (data, authorities) = for_forge(client, namespace, name, url).await?;
+    let (data, authorities) = allowed(client, (namespace, name), HOSTS, url).await?;
     let token = token_in(&data).map_err(|why| not_usable(namespace, name, &why))?;
     Ok((token, authorities))
 }
@@ -100,27 +100,9 @@ pub async fn login(
     name: &str,
     url: &str,
 ) -> Result<(Login, Option<Vec<u8>>), Unread> {
-    let (data, authorities) = for_forge(client, namespace, name, url).await?;
+    let (data, authorities) = allowed(client, (namespace, name), HOSTS, url).await?;
     let login = login_in(&data).map_err(|why| not_usable(namespace, name, &why))?;
     Ok((login, authorities))
-}
-
-/// The keys of the Secret `name`, if it may be sent to `url`, and the certificates of authorities in it.
-async fn for_forge(
-    client: &Client,
-    namespace: &str,
-    name: &str,
-    url: &str,
-) -> Result<(BTreeMap<String, ByteString>, Option<Vec<u8>>), Unread> {
-    let secret = read(client, namespace, name).await?;
-    may_be_sent(&secret, url).map_err(|why| not_usable(namespace, name, &why))?;
-    let mut data = secret.data.unwrap_or_default();
-    let authorities = data.remove(AUTHORITIES).map(|bytes| bytes.0);
-    Ok((data, authorities))
-}
-
-fn not_usable(namespace: &str, name: &str, what: &str) -> Unread {
-    Unread::NotUsable(format!("the Secret {namespace}/{name} {what}"))
 }
 
 fn login_in(data: &BTreeMap<String, ByteString>) -> Result<Login, String> {
