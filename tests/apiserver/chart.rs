@@ -16,19 +16,40 @@ mod plain;
 mod pod;
 mod promql;
 mod rights;
+mod rollouts;
 mod values;
 
 pub use sluice_tests::installation::{CONTROLLER, installed};
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use gate_controller::cluster::kind::Kind;
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use sluice_tests::apply::Document;
 use sluice_tests::helm::{Helm, Release, chart};
 use sluice_tests::progress::Stderr;
 use sluice_tests::{DEADLINE, apply, poll};
+
+use values::render;
+
+/// All objects of this kind.
+fn of_kind<K: DeserializeOwned>(documents: &[Document], kind: &str) -> Result<Vec<K>> {
+    let is_it = |document: &&Document| {
+        let types = document.object.types.as_ref();
+        types.is_some_and(|types| types.kind == kind)
+    };
+    let found = documents.iter().filter(is_it);
+    found
+        .map(|document| Ok(serde_json::from_value(json!(document.object))?))
+        .collect()
+}
 
 /// What an installation with default values consists of.
 #[test]
@@ -79,6 +100,61 @@ fn the_chart_carries_the_api_of_this_version() -> Result<()> {
     // Helm would install what lies there besides, and never upgrade it.
     assert!(!chart().join("crds").exists());
     Ok(())
+}
+
+/// What no Deployment looks at is left alone for ever, and what two look at they write against each other.
+#[test]
+fn each_kind_is_looked_at_by_one_deployment_which_may_write_it() -> Result<()> {
+    for separate in [false, true] {
+        let documents = render(json!({"pipelines": {"forge": {"separate": separate}}}))?;
+        let deployments: Vec<Deployment> = of_kind(&documents, "Deployment")?;
+        let roles: Vec<ClusterRole> = of_kind(&documents, "ClusterRole")?;
+        let mut all = Vec::new();
+        for deployment in &deployments {
+            let name = deployment.name_any();
+            let role = roles.iter().find(|role| role.name_any() == name);
+            let role = role.with_context(|| format!("no ClusterRole {name}"))?;
+            for kind in looked_at(deployment)? {
+                for resource in kind.writes().split(" and ") {
+                    ensure!(may_patch(role, resource), "{name}: {resource}");
+                }
+                all.push(kind);
+            }
+        }
+        all.sort_unstable();
+        let mut expected = Kind::LOOKED_AT;
+        expected.sort_unstable();
+        assert_eq!(all, expected, "separate: {separate}");
+    }
+    Ok(())
+}
+
+/// The kinds that a Deployment names, or every kind.
+fn looked_at(deployment: &Deployment) -> Result<Vec<Kind>> {
+    let template = deployment.spec.template.spec.as_ref();
+    let arguments = &template.context("no pod")?.containers[0].args;
+    let mut arguments = arguments.iter().flatten();
+    let Some(words) = arguments.find_map(|it| it.strip_prefix("--kinds=")) else {
+        return Ok(Kind::LOOKED_AT.to_vec());
+    };
+    let kind = |word: &str| {
+        let found = Kind::LOOKED_AT.into_iter().find(|it| it.as_str() == word);
+        found.with_context(|| format!("no kind {word}"))
+    };
+    words.split(',').map(kind).collect()
+}
+
+fn may_patch(role: &ClusterRole, resource: &str) -> bool {
+    let mut rules = role.rules.iter().flatten();
+    rules.any(|rule| {
+        rule.verbs.iter().any(|verb| verb == "patch")
+            && rule.resources.iter().flatten().any(|it| it == resource)
+            && rule
+                .api_groups
+                .iter()
+                .flatten()
+                .any(|it| it == sluice_crds::GROUP)
+    })
 }
 
 #[test]

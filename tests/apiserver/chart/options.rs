@@ -116,6 +116,7 @@ pub fn every_option() -> Value {
                 {"namespace": "team", "names": ["prod-kubeconfig"], "for": "kubeconfig"},
             ],
         },
+        "rollouts": {"enabled": true, "serviceAccountNames": ["deployer"]},
         "forges": {"secrets": [{"namespace": "team", "names": ["shop-push"]}]},
         "metrics": {"service": {"port": 9090},
             "podMonitor": {"enabled": true, "scrapeTimeout": "5s", "labels": {"release": "prometheus"}}},

@@ -169,7 +169,10 @@ fn the_work_at_forges_may_have_a_deployment_and_an_account_of_its_own() -> Resul
     let values = json!({"pipelines": {"secrets": secrets(), "forge": {"separate": true}}});
     let documents = render(values)?;
     let kinds = [
-        (MAIN, "Gate,GatePolicy,GatedSource,Gatekeeper,Pipeline"),
+        (
+            MAIN,
+            "Gate,GatePolicy,GatedSource,Gatekeeper,Pipeline,Rollout",
+        ),
         (
             FORGE,
             "CommitStatus,GitRepositoryAccess,PromotionStrategy,PullRequest,RevertCommit",

@@ -51,7 +51,7 @@ async fn prometheus_is_asked_as_somebody_it_knows() -> Result<()> {
     for (name, words) in [
         (
             "stranger",
-            "its certificate is not trusted; name a Secret with the authority's",
+            "its certificate is not trusted; put the certificate of its authority",
         ),
         (
             "nobody",

@@ -1,23 +1,30 @@
 //! The crowd: strategies of three environments, and their branches in a Gitea.
 
-use anyhow::{Context, Result};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt};
+use http::Method;
 use kube::api::DeleteParams;
 use kube::{Api, Client};
-use serde_json::json;
+use serde_json::{Value, json};
 use sluice_crds::{CommitStatus, GitRepositoryAccess, PromotionStrategy, PullRequest};
 use sluice_tests::gitea::{Bot, Gitea, OWNER, USUAL_PAGE};
 use sluice_tests::line::Line;
 use sluice_tests::progress::Stderr;
-use sluice_tests::{Applier, Writes};
+use sluice_tests::{Applier, Writes, poll};
 
-use super::repository::{Hydration, Repository};
+use super::repository::{Hydration, Repository, branch};
 use super::{NAMESPACE, say};
+use crate::bench::ordered::Ordered;
+use crate::bench::seen::PATIENCE;
 
 /// How many requests are in flight while it is created.
 const AT_ONCE: usize = 8;
 /// The environments of each strategy, in their order. Each has the branch `<strategy>/<environment>`.
-pub(super) const ENVIRONMENTS: [&str; 3] = ["dev", "test", "prod"];
+pub(super) const ENVIRONMENTS: [&str; 3] = [FIRST, "test", LAST];
+const FIRST: &str = "dev";
+const LAST: &str = "prod";
 /// The check of what is proposed for the first environment.
 const CHECK: &str = "lint";
 /// The Secret by which the controller gets to the forge.
@@ -171,8 +178,45 @@ impl Crowd {
     ) -> Result<Hydration> {
         let next = self.clone.hydrate(version, Some(last))?;
         let url = self.url(&self.server, 0);
-        self.clone.propose(&url, &next, strategies)?;
+        self.clone.propose(&url, &next, FIRST, strategies)?;
         Ok(next)
+    }
+
+    /// How long the forge takes for a merge that nothing else waits for, from the request to the reply, in seconds:
+    /// in an environment of each of these strategies that no controller merges.
+    pub(super) async fn merge_by_hand(
+        &self,
+        next: &Hydration,
+        strategies: &[String],
+    ) -> Result<Ordered> {
+        let url = self.url(&self.server, 0);
+        self.clone.propose(&url, next, LAST, strategies)?;
+        let name = repository(self.spread, 0);
+        let ask = async |method: Method, path: &str, body: &Value| {
+            let asked = self.gitea.in_repository(&name, method, path, body);
+            asked.await
+        };
+        let mut lengths = Vec::new();
+        for strategy in strategies {
+            let base = branch(strategy, LAST);
+            let pull = json!({"title": base, "base": base, "head": format!("{base}-next")});
+            let pull = ask(Method::POST, "/pulls", &pull).await?;
+            let path = format!("/pulls/{}", pull["number"]);
+            poll(
+                PATIENCE,
+                "the forge to know that it can be merged",
+                async || {
+                    let pull = ask(Method::GET, &path, &Value::Null).await?;
+                    ensure!(pull["mergeable"] == json!(true), "{}", pull["mergeable"]);
+                    Ok(())
+                },
+            )
+            .await?;
+            let (path, began) = (format!("{path}/merge"), Instant::now());
+            ask(Method::POST, &path, &json!({"Do": "merge"})).await?;
+            lengths.push(began.elapsed().as_secs_f64());
+        }
+        Ok(Ordered::new(lengths))
     }
 
     /// The check of what is proposed passes.

@@ -19,6 +19,8 @@ pub(super) struct Moves {
     n: usize,
     alone: Lengths,
     together: Lengths,
+    /// Merges by hand, without a controller, in seconds.
+    by_hand: Ordered,
     /// Of the promotions that were made alone.
     rest: u64,
     git: u64,
@@ -50,8 +52,11 @@ pub(super) async fn measure(bench: &Bench, crowd: &Crowd, rounds: usize) -> Resu
     }
     let after = counts(&controller).await?;
     let all: Vec<String> = (0..crowd.n).map(name).collect();
-    let (_, together) = step(bench, crowd, &last, rounds + 2, &all).await?;
+    let (next, together) = step(bench, crowd, &last, rounds + 2, &all).await?;
     controller.usage()?;
+    drop(controller);
+    let some = rounds.clamp(1, crowd.n);
+    let by_hand = crowd.merge_by_hand(&next, &all[..some]).await?;
     let [rest, git, strategies, pulls] = std::array::from_fn(|n| after[n] - before[n]);
     Ok(Moves {
         rounds,
@@ -61,6 +66,7 @@ pub(super) async fn measure(bench: &Bench, crowd: &Crowd, rounds: usize) -> Resu
             merged: Ordered::new(merged),
         },
         together,
+        by_hand,
         rest,
         git,
         strategies,
@@ -124,6 +130,7 @@ impl Display for Moves {
             n,
             alone,
             together,
+            by_hand,
             rest,
             git,
             strategies,
@@ -150,6 +157,12 @@ impl Display for Moves {
             f,
             "| until the merge is recorded | {} |",
             both(|it| &it.merged)
+        )?;
+        writeln!(
+            f,
+            "| a merge by hand, without a controller | {}, {} | |",
+            milliseconds(by_hand, 0.5),
+            milliseconds(by_hand, 0.99),
         )?;
         #[allow(clippy::cast_precision_loss, reason = "counts of hundreds")]
         let each = |count: u64| count as f64 / (*rounds).max(1) as f64;

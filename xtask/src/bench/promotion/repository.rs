@@ -86,16 +86,18 @@ impl Repository {
         )
     }
 
-    /// Pushes the dry branch, and what is proposed for the first environment of these strategies: a hydrator
-    /// writes the others later.
+    /// Pushes the dry branch, and what is proposed for an environment of these strategies: a hydrator writes the
+    /// others later.
     pub(super) fn propose(
         &self,
         url: &str,
         hydration: &Hydration,
+        environment: &str,
         strategies: &[String],
     ) -> Result<()> {
-        let [first, ..] = ENVIRONMENTS;
-        let branches = strategies.iter().map(|strategy| branch(strategy, first));
+        let branches = strategies
+            .iter()
+            .map(|strategy| branch(strategy, environment));
         self.push(url, hydration, branches.map(|it| format!("{it}-next")))
     }
 
@@ -144,6 +146,6 @@ impl Repository {
 }
 
 /// The branch of an environment of a strategy.
-fn branch(strategy: &str, environment: &str) -> String {
+pub(super) fn branch(strategy: &str, environment: &str) -> String {
     format!("{strategy}/{environment}")
 }
