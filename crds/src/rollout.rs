@@ -147,6 +147,9 @@ pub mod marks {
         .field_path(".rolloutPlan.lastBatchToRollout"),
     validation = Rule::new(rules::passed_batches_stay())
         .message("rolloutBatches: those up to lastBatchToRollout never change during a run, without it none does; change later ones, or write another revision")
+        .field_path(".rolloutPlan.rolloutBatches"),
+    validation = Rule::new(rules::a_later_batch_stays())
+        .message("rolloutBatches: at least one after lastBatchToRollout stays during a run, otherwise the batch at lastBatchToRollout would get all remaining pods; keep one, or write another revision")
         .field_path(".rolloutPlan.rolloutBatches")
 )]
 pub struct RolloutSpec {

@@ -7,6 +7,7 @@ mod hooks;
 mod in_place;
 mod kills;
 mod metrics;
+mod news;
 mod pairs;
 mod play;
 mod quiet;

@@ -52,7 +52,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 CommitStatus,GitRepositoryAccess,PromotionStrategy,PullRequest,RevertCommit
 {{- end }}
 {{- define "gate-controller.otherKinds" -}}
-Gate,GatePolicy,GatedSource,Gatekeeper,Pipeline
+Gate,GatePolicy,GatedSource,Gatekeeper,Pipeline,Rollout
 {{- end }}
 
 {{- define "gate-controller.serviceAccountName" -}}

@@ -100,6 +100,20 @@ pub fn still_refused(before: &[Condition], is_left: bool) -> Option<Vec<Wanted>>
     Some(said(&ready.message, find(STALLED).is_some()))
 }
 
+/// What a status says, and what it said of the last refusal until everything is written: that comes first, as
+/// [`with_ready`] has written it.
+pub(super) fn while_refused(
+    mut wanted: Vec<Wanted>,
+    before: &[Condition],
+    is_left: bool,
+) -> Vec<Wanted> {
+    if let Some(refused) = still_refused(before, is_left) {
+        wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
+        wanted.splice(..0, refused);
+    }
+    wanted
+}
+
 fn said(message: &str, is_stalled: bool) -> Vec<Wanted> {
     let say = |type_, holds| Wanted::new(type_, holds, WRITE_REFUSED, message);
     let stalled = is_stalled.then(|| say(STALLED, true));

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sluice_crds::{Decision, GateSet, Subject};
 
-use super::act::{Refused, Report, replace_ready, still_refused};
+use super::act::{Refused, Report, replace_ready, still_refused, while_refused};
 use super::choice::{Asked, Change, Gates};
 use super::current;
 use super::spread::Spread;
@@ -282,4 +282,16 @@ fn what_is_refused_of_any_consumer_is_said_until_it_is_done() {
     assert_eq!(still_refused(&after, true), Some(refused.conditions()));
     assert_eq!(still_refused(&after, false), None);
     assert_eq!(still_refused(&before, true), None);
+    // The next look says the same in the same order: nothing is written.
+    let said = |is_left| {
+        let ready = Wanted::new(READY, true, "Promoted", "");
+        let blocked = Wanted::new("Blocked", true, "GatesClosed", "closed");
+        let wanted = while_refused(vec![blocked, ready], &after, is_left);
+        settle(wanted, &after, Some(1), now)
+    };
+    assert_eq!(
+        said(true),
+        replace_ready(refused.conditions(), &before, Some(1), now)
+    );
+    assert_eq!(said(false)[0].type_, "Blocked");
 }

@@ -33,6 +33,14 @@ pub(crate) enum Event {
     Foreign(usize, u8),
     /// They bring it back.
     Repair,
+    /// Somebody scales a workload, and asks to go on from there.
+    Scale(usize, u8),
+    /// Somebody deletes the target.
+    Prune,
+    /// Somebody deletes a source.
+    PruneSource(usize),
+    /// Somebody replaces it by another object of the same name, without pods of a pair.
+    Replace,
     /// The status is lost.
     Wipe,
     /// Somebody asks to try again.
@@ -41,8 +49,12 @@ pub(crate) enum Event {
     Another,
     /// Somebody deletes the Rollout.
     Delete,
+    /// It is still in Git, and comes back as another object.
+    Return,
     /// Time passes, in seconds.
     Pass(u16),
+    /// The clock cannot be relied on, or can again.
+    Doubt(bool),
 }
 
 /// What goes wrong in a look.
@@ -96,12 +108,20 @@ pub(crate) fn any_event() -> impl Strategy<Value = Event> {
         1 => prop_oneof![4 => Just(200_u16), 1 => Just(503), 1 => Just(403)].prop_map(Event::Hook),
         1 => prop::bool::weighted(0.4).prop_map(Event::Break),
         2 => (0..20_usize).prop_map(Event::Fail),
-        1 => (0..2_usize, 0..14_u8).prop_map(|(place, size)| Event::Foreign(place, size)),
+        3 => (0..3_usize, 0..14_u8).prop_map(|(place, size)| Event::Foreign(place, size)),
         2 => Just(Event::Repair),
+        1 => (0..3_usize, 0..14_u8).prop_map(|(place, size)| Event::Scale(place, size)),
+        1 => prop_oneof![
+            2 => Just(Event::Prune),
+            1 => Just(Event::Replace),
+            1 => (0..3_usize).prop_map(Event::PruneSource),
+        ],
         1 => Just(Event::Wipe),
         1 => Just(Event::Retry),
         1 => Just(Event::Another),
         1 => Just(Event::Delete),
+        5 => Just(Event::Return),
         3 => (0..400_u16).prop_map(Event::Pass),
+        2 => prop::bool::weighted(0.4).prop_map(Event::Doubt),
     ]
 }

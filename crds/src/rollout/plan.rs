@@ -198,7 +198,10 @@ pub struct RolloutWebhook {
     #[serde(default = "default_timeout")]
     pub timeout: Duration,
 
-    /// A Secret of the namespace with the key `token`, which is sent as a bearer token, over https only.
+    /// A Secret of the namespace with the key `token`, which is sent as a bearer token, or with `username` and
+    /// `password`: over https only, to the hosts of its annotation `sluice.dev/allowed-hook-hosts`. Its `ca.crt`, if it has
+    /// one, is trusted in addition to the public authorities. One with nothing but `ca.crt`, `tls.crt` and `tls.key` sends
+    /// nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretReference>,
 }

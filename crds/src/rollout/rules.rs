@@ -41,6 +41,21 @@ pub(super) fn passed_batches_stay() -> String {
     )
 }
 
+/// Where batches were still to come after the last one that may go out, one of them stays: otherwise that batch
+/// would become the rest of all pods.
+pub(super) fn a_later_batch_stays() -> String {
+    const LIST: &str = "rolloutPlan.rolloutBatches";
+    let old = Partition::of("oldSelf");
+    let is_later = |of: &str| format!("has({of}.{LIST}) && size({of}.{LIST}) - 1 > {}", old.value);
+    format!(
+        "!({}) || !({}) || !({}) || ({})",
+        is_same_run(),
+        old.is_there,
+        is_later("oldSelf"),
+        is_later("self"),
+    )
+}
+
 /// Only the last batch goes without a size. For the plan, not the spec.
 pub(super) fn sizes_but_the_last() -> String {
     format!(

@@ -150,9 +150,6 @@ pub struct WorkloadRecord {
     /// The ControllerRevision to go back to, of a StatefulSet or CloneSet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub former: Option<String>,
-    /// The partition that it had before the run, as it was written: a number or a percentage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub partition: Option<String>,
 }
 
 /// What is to be written for a batch.

@@ -192,13 +192,13 @@ async fn rollouts_are_listed_drawn_and_told() -> Result<()> {
 async fn why_a_batch_waits_is_told_by_its_gates() -> Result<()> {
     let stage = web("cli-rollouts-why").await?;
     let why = ["why", "rollout/web"];
-    let why = says(&stage, "admin", &why, 0, "batch 1 is not allowed").await?;
+    let why = says(&stage, "admin", &why, 0, "batch 1 (2/3) is not allowed").await?;
     for part in [
         "6.8.0 is rollingInBatches: batch 1 waits: closed by default",
         "target Deployment web-v2: 1 of 20 pods have the new version, 1 of them are available",
         "source Deployment web-v1: 19 of 20 pods are left",
-        "batch 0 (1 pod, up to 1) is done",
-        "batch 1 (5 pods, up to 6) is held",
+        "batch 0 (1/3) is done: 1 pod, up to 1",
+        "batch 1 (2/3) is held: 5 pods, up to 6",
         "its deadline stands still",
         "office is Closed",
         // The batch has a gate of its own.

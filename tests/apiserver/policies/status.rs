@@ -3,8 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use kube::{Api, CustomResourceExt};
 use serde_json::json;
-use sluice_crds::{Gate, GatePolicy, Gatekeeper};
-use sluice_tests::Writes;
+use sluice_crds::{Gate, GatePolicy, Gatekeeper, Rollout};
+use sluice_tests::helm::chart;
+use sluice_tests::{Writes, apply};
 
 use super::scene::{CONTROLLER, GATE, Scene, annotations, refused_by};
 
@@ -58,12 +59,64 @@ async fn the_controller_alone_writes_status() -> Result<()> {
     Ok(())
 }
 
+/// Somebody who could write it could let a rollout with old pods look finished, or begin it again.
+#[tokio::test]
+async fn the_status_of_a_rollout_is_the_controllers() -> Result<()> {
+    let scene = Scene::new().await?;
+    scene.grant(&["editor"], "cluster-admin").await?;
+    scene.wait_until_may("editor", "override").await?;
+    let rollouts = async |user: &str| -> Result<Api<Rollout>> {
+        let client = scene.cluster().client_for(user).await?;
+        Ok(Api::namespaced(client, scene.namespace()))
+    };
+    let rollout = json!({
+        "apiVersion": "sluice.dev/v1alpha1", "kind": "Rollout", "metadata": {"name": "web"},
+        "spec": {"targetRef": {"kind": "Deployment", "name": "web"}, "rolloutPlan": {"targetSize": 2}},
+    });
+    let rollout: Rollout = serde_json::from_value(rollout)?;
+    let editor = rollouts("editor").await?;
+    editor.add(&rollout).await?;
+    let lie = json!({"status": {"rollingState": "rolloutSucceed", "progress": "1/1"}});
+    for user in ["editor", "admin"] {
+        let answer = rollouts(user).await?.merge_status("web", &lie).await;
+        let expected = format!("is written by the controller alone, and \"{user}\" is not it");
+        refused_by("sluice-status-writers", answer, &expected)?;
+    }
+    // What is not let in by this door comes in by no other.
+    let written = editor.merge("web", &lie).await?;
+    assert_eq!(written.status, None);
+    let told = rollouts(CONTROLLER)
+        .await?
+        .merge_status("web", &lie)
+        .await?;
+    assert_eq!(
+        told.status.and_then(|it| it.progress).as_deref(),
+        Some("1/1")
+    );
+    Ok(())
+}
+
+/// A kind that the policy did not name could be reported as anything.
+#[test]
+fn the_policy_names_every_status() -> Result<()> {
+    let policy = apply::read(&chart().join("policies/sluice-status-writers.yaml"))?;
+    let rules = &policy.first().context("no policy")?.object.data["spec"]["matchConstraints"];
+    let with_status = sluice_crds::all().into_iter().filter(|crd| {
+        let subresources = crd.spec.versions[0].subresources.as_ref();
+        subresources.is_some_and(|it| it.status.is_some())
+    });
+    let mut expected: Vec<_> = with_status
+        .map(|crd| format!("{}/status", crd.spec.names.plural))
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(rules["resourceRules"][0]["resources"], json!(expected));
+    Ok(())
+}
+
 /// What the policy did not compare could be written by the one who may write a report.
 #[test]
 fn the_writers_of_reports_change_no_other_field_of_a_status() -> Result<()> {
-    let policy = std::fs::read_to_string(
-        sluice_tests::helm::chart().join("policies/sluice-status-writers.yaml"),
-    )?;
+    let policy = std::fs::read_to_string(chart().join("policies/sluice-status-writers.yaml"))?;
     let version = Gatekeeper::crd().spec.versions.remove(0);
     let schema = version.schema.and_then(|schema| schema.open_api_v3_schema);
     let mut fields = schema

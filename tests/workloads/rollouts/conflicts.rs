@@ -3,13 +3,16 @@
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use kube::Api;
+use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::RollingState;
 use sluice_tests::Writes;
 use sluice_tests::workloads::{Counts, Kind};
 
-use super::play::{Play, in_place, is, of_pair};
+use super::play::{Play, in_place, is, of_pair, partition, updated};
+
+mod mid_batch;
 
 fn half() -> Value {
     of_pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}))
@@ -163,20 +166,30 @@ async fn a_size_that_somebody_else_writes_holds_what_follows() -> Result<()> {
     Ok(())
 }
 
+/// The total stays, unless there are more old pods by now.
+#[rstest]
+#[case::of_the_target("web-v2", 3, 4)]
+#[case::of_the_source("web-v1", 3, 4)]
+#[case::beyond_the_total("web-v1", 5, 5)]
 #[tokio::test]
-async fn another_run_takes_a_foreign_size_as_it_is() -> Result<()> {
+async fn another_run_takes_a_foreign_size_as_it_is(
+    #[case] of: &str,
+    #[case] size: u32,
+    #[case] total: i64,
+) -> Result<()> {
     let play = Play::new("foreign-retry").await?;
     let (old, new) = play.pair(4).await?;
     play.gate("open").await?;
     let _controller = play.stage.start().await?;
     play.rollout(half()).await?;
     play.holds("LastBatch").await?;
-    new.scale(3).await?;
+    let scaled = play.workloads.workload(Kind::Deployment, of);
+    scaled.scale(size).await?;
     play.holds("FieldOverwritten").await?;
     play.raise().await?;
     play.retry("1").await?;
     play.succeeds().await?;
-    new.has(Counts::all(4)).await?;
+    new.has(Counts::all(total)).await?;
     old.has(Counts::all(0)).await?;
     Ok(())
 }
@@ -196,6 +209,47 @@ async fn replicas_that_change_under_an_update_hold_it() -> Result<()> {
     play.raise().await?;
     play.stage.settle().await?;
     db.scale(4).await?;
+    play.succeeds().await?;
+    db.has(Counts::all(4)).await?;
+    Ok(())
+}
+
+/// A partition that somebody has written stays as well. Lowered, more pods are out than the batch has let out: another
+/// run goes on from there.
+#[rstest]
+#[case::raised(3, 2, false)]
+#[case::lowered(1, 3, true)]
+#[tokio::test]
+async fn a_partition_that_somebody_else_writes_holds_what_follows(
+    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
+    #[case] written: i64,
+    #[case] out: i64,
+    #[case] another_run: bool,
+) -> Result<()> {
+    let play = Play::new("foreign-part").await?;
+    let db = play.armed(kind).await?;
+    play.gate("open").await?;
+    let controller = play.stage.start().await?;
+    let plan = json!({"numBatches": 2, "lastBatchToRollout": 0});
+    play.rollout(in_place(kind, &plan)).await?;
+    play.holds("LastBatch").await?;
+    db.partition(written).await?;
+    let held = play.holds("FieldOverwritten").await?.held;
+    let told = held.context("not held")?.message;
+    let words = format!(
+        "the partition of {} db to {written}, and the rollout has written 2",
+        kind.resource().kind
+    );
+    ensure!(told.contains(&words), "{told}");
+    play.raise().await?;
+    play.rests(&controller).await?;
+    play.holds("FieldOverwritten").await?;
+    db.has(updated(out)).await?;
+    assert_eq!(partition(&db, kind).await?, written);
+    match another_run {
+        true => play.retry("1").await?,
+        false => db.partition(2).await?,
+    }
     play.succeeds().await?;
     db.has(Counts::all(4)).await?;
     Ok(())

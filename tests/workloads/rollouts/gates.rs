@@ -1,11 +1,19 @@
 //! What lets batches out: gates, windows, people.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
+use gate_controller::Settings;
+use http::Method;
+use kube::{Client, Config};
 use serde_json::{Value, json};
-use sluice_crds::State;
+use sluice_crds::{RolloutStatus, State};
+use sluice_tests::controller::InProcess;
+use sluice_tests::proxy::{Fault, Proxy};
 use sluice_tests::stage::OFFICE_HOURS;
 use sluice_tests::workloads::{Counts, Readiness};
 
+use super::hooks::Hooks;
 use super::play::{Play, in_three, is_blocked, of_pair};
 
 #[tokio::test]
@@ -138,6 +146,68 @@ async fn people_close_and_open_the_gate_of_a_batch() -> Result<()> {
     Ok(())
 }
 
+/// The answer that counts is the one of the instant at which the batch would go out: a hook may take long.
+#[tokio::test]
+async fn a_gate_that_closes_while_a_hook_is_called_keeps_the_batch_back() -> Result<()> {
+    let play = Play::new("hooked").await?;
+    let (old, new) = play.pair(4).await?;
+    play.gate("open").await?;
+    let hooks = Hooks::answer(&[200]).await?;
+    let line = Proxy::start(Client::try_from(Config::new(hooks.url.parse()?))?).await?;
+    line.order_for(Fault::Hold, Method::POST, ("/", r#""batch":1"#), 1);
+    let controller = play.stage.start_with_egress().await?;
+    let hook = json!({
+        "type": "pre-batch-rollout", "name": "ask", "url": line.url(), "timeout": "60s",
+    });
+    let plan = json!({"numBatches": 2, "rolloutWebhooks": [hook]});
+    play.rollout(of_pair(&plan)).await?;
+    line.came().await?;
+    play.gate("closed").await?;
+    play.holds("GatesClosed").await?;
+    line.let_go();
+    let is_answered = |status: &RolloutStatus| {
+        let mut hooks = status.hooks.iter();
+        hooks.any(|it| it.batch == Some(1) && it.done)
+    };
+    play.until("the answer to be recorded", is_answered).await?;
+    play.rests(&controller).await?;
+    let status = play.holds("GatesClosed").await?;
+    let held = status.held.context("not held")?;
+    assert_eq!(held.by, Some(format!("{}/office", play.stage.namespace())));
+    ensure!(held.message.starts_with("batch 1 "), "{held:?}");
+    ensure!(status.batches[1].decision.is_none(), "{:?}", status.batches);
+    new.has(Counts::all(2)).await?;
+    old.has(Counts::all(2)).await?;
+    play.gate("open").await?;
+    play.succeeds().await?;
+    // The hook of each batch, which is not asked again.
+    assert_eq!(hooks.calls().len(), 2);
+    Ok(())
+}
+
+/// The settings of a controller that writes an audit log there.
+fn recording(play: &Play, log: &Path) -> Result<Settings> {
+    let mut settings = play.stage.settings();
+    let log = log.to_str().context("no text")?;
+    settings.audit_log = Some(log.parse().map_err(anyhow::Error::msg)?);
+    Ok(settings)
+}
+
+/// What an audit log says of the batches of Rollouts, in its order: those that were let out, or those that were not.
+fn recorded(log: &Path, allowed: bool) -> Result<Vec<String>> {
+    let mut batches = Vec::new();
+    for line in std::fs::read_to_string(log)?.lines() {
+        let line: Value = serde_json::from_str(line)?;
+        let decision = &line["event"]["decision"];
+        let subject = &decision["subject"];
+        if subject["kind"] == "Rollout" && decision["allowed"] == allowed {
+            let word = |field: &str| subject[field].as_str().unwrap_or_default();
+            batches.push(format!("{} {}", word("action"), word("step")));
+        }
+    }
+    Ok(batches)
+}
+
 /// Each batch is a question and an answer of its own, which is recorded before anything goes out. Where it cannot
 /// be recorded, nothing does.
 #[tokio::test]
@@ -145,14 +215,14 @@ async fn a_batch_waits_until_its_answer_is_recorded() -> Result<()> {
     let play = Play::new("audited").await?;
     let (old, new) = play.pair(4).await?;
     play.gate("open").await?;
-    let required = |path: &str| {
-        let mut settings = play.stage.settings();
-        settings.audit_log = Some(path.parse().map_err(anyhow::Error::msg)?);
+    let required = |log: &Path| {
+        let mut settings = recording(&play, log)?;
         settings.audit_required = true;
         Ok::<_, anyhow::Error>(settings)
     };
     // A disk that is full.
-    let controller = play.stage.start_with(required("/dev/full")?).await?;
+    let full = required(Path::new("/dev/full"))?;
+    let controller = play.stage.start_with(full).await?;
     play.rollout(of_pair(&json!({"numBatches": 2}))).await?;
     play.holds("GatesClosed").await?;
     play.rests(&controller).await?;
@@ -161,25 +231,51 @@ async fn a_batch_waits_until_its_answer_is_recorded() -> Result<()> {
     controller.stop().await;
 
     let folder = tempfile::tempdir()?;
-    let path = folder.path().join("audit.log");
-    let path = path.to_str().context("no text")?;
-    let controller = play.stage.start_with(required(path)?).await?;
+    let log = folder.path().join("audit.log");
+    let controller = play.stage.start_with(required(&log)?).await?;
     play.succeeds().await?;
     controller.stop().await;
-    let text = std::fs::read_to_string(path)?;
-    let lines = text.lines().map(serde_json::from_str::<Value>);
-    let lines: Vec<Value> = lines.collect::<Result<_, _>>()?;
-    let subject = |line: &Value| line["event"]["decision"]["subject"].clone();
-    let ours = lines
-        .iter()
-        .map(subject)
-        .filter(|it| it["kind"] == "Rollout");
-    let steps: Vec<_> = ours
-        .map(|it| (it["action"].clone(), it["step"].clone()))
-        .collect();
     // One decision for each batch.
-    let expected = [("rollout", "1/2"), ("advance", "2/2")];
-    let expected = expected.map(|(action, step)| (json!(action), json!(step)));
-    assert_eq!(steps, expected, "{text}");
+    assert_eq!(recorded(&log, true)?, ["rollout 1/2", "advance 2/2"]);
+    Ok(())
+}
+
+/// The controller is started again before each batch, while its pods are on their way, and after the end: it knows from
+/// the status what was let out, and does not answer that once more.
+#[tokio::test]
+async fn each_batch_is_recorded_once_whenever_the_controller_is_started_again() -> Result<()> {
+    let play = Play::new("recorded").await?;
+    let (old, new) = play.pair(6).await?;
+    new.release("2", Readiness::Broken).await?;
+    play.gate("closed").await?;
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("audit.log");
+    let mut controller = play.stage.start_with(recording(&play, &log)?).await?;
+    let again = async |before: InProcess| {
+        before.stop().await;
+        let after = play.stage.start_with(recording(&play, &log)?).await?;
+        play.rests(&after).await?;
+        Ok::<_, anyhow::Error>(after)
+    };
+    play.rollout(of_pair(&in_three())).await?;
+    for size in [1, 4, 6] {
+        play.holds("GatesClosed").await?;
+        controller = again(controller).await?;
+        play.gate("open").await?;
+        let is_out = |status: &Value| Counts::of(status).size == size;
+        new.until("to have the pods of the batch", is_out).await?;
+        play.gate("closed").await?;
+        controller = again(controller).await?;
+        play.heal(&new, size).await?;
+    }
+    play.succeeds().await?;
+    again(controller).await?.stop().await;
+    old.has(Counts::all(0)).await?;
+    let batches = ["rollout 1/3", "advance 2/3", "advance 3/3"];
+    assert_eq!(recorded(&log, true)?, batches);
+    // Each of them has waited, which is recorded as well.
+    let mut waited = recorded(&log, false)?;
+    waited.dedup();
+    assert_eq!(waited, batches);
     Ok(())
 }

@@ -3,22 +3,27 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::future::pending;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode};
-use axum::routing::post;
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::routing::{any, post};
+use axum::serve::Listener;
 use jiff::SignedDuration;
 use parking_lot::Mutex;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_crds::rollout::RollingState;
+use sluice_tests::https::Https;
 use sluice_tests::workloads::Counts;
 use tokio::net::TcpListener;
 
 use super::play::{Play, is, of_pair};
+
+mod tokens;
 
 /// A call: its key, and what was sent.
 pub type Call = (String, Value);
@@ -27,43 +32,83 @@ pub type Call = (String, Value);
 pub struct Hooks {
     /// Its address.
     pub url: String,
-    calls: Arc<Mutex<Vec<Call>>>,
+    came: Came,
 }
+
+/// All calls, each behind its method and with what `authorization` has said.
+type Came = Arc<Mutex<Vec<(Method, Call, String)>>>;
 
 impl Hooks {
     /// The last status is that of all further calls.
     pub async fn answer(statuses: &'static [u16]) -> Result<Self> {
-        let calls = Arc::<Mutex<Vec<Call>>>::default();
-        let noted = Arc::clone(&calls);
-        let answer = async move |headers: HeaderMap, body: Bytes| {
-            let key = headers.get("idempotency-key");
-            let key = key.and_then(|key| key.to_str().ok()).unwrap_or_default();
-            let mut calls = noted.lock();
-            let status = statuses.get(calls.len()).or(statuses.last());
-            let body = serde_json::from_slice(&body).unwrap_or_default();
-            calls.push((key.to_owned(), body));
-            StatusCode::from_u16(status.copied().unwrap_or(500)).unwrap_or_default()
-        };
-        Self::serve(Router::new().fallback(post(answer)), calls).await
+        let (router, came) = answering(statuses);
+        Self::plain(router, came).await
+    }
+
+    /// The same over TLS, with the certificate of an authority that nobody knows.
+    async fn over_tls(statuses: &'static [u16]) -> Result<(Self, String)> {
+        let (listener, authority) = Https::listen().await?;
+        let (router, came) = answering(statuses);
+        let url = format!("https://{}/", Listener::local_addr(&listener)?);
+        Ok((Self::serve(listener, url, router, came), authority))
     }
 
     /// One that takes calls, and never answers.
     async fn silent() -> Result<Self> {
         let never = post(async || pending::<StatusCode>().await);
-        Self::serve(Router::new().fallback(never), Arc::default()).await
+        Self::plain(Router::new().fallback(never), Arc::default()).await
     }
 
-    async fn serve(router: Router, calls: Arc<Mutex<Vec<Call>>>) -> Result<Self> {
+    async fn plain(router: Router, came: Came) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/", listener.local_addr()?);
+        Ok(Self::serve(listener, url, router, came))
+    }
+
+    fn serve<L>(listener: L, url: String, router: Router, came: Came) -> Self
+    where
+        L: Listener<Addr = SocketAddr>,
+    {
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { url, calls })
+        Self { url, came }
     }
 
     /// The calls that have come, in this order.
     pub fn calls(&self) -> Vec<Call> {
-        self.calls.lock().clone()
+        let came = self.came.lock();
+        came.iter().map(|(_, call, _)| call.clone()).collect()
     }
+
+    /// By whom they say to be made.
+    fn tokens(&self) -> Vec<String> {
+        let came = self.came.lock();
+        came.iter().map(|(.., token)| token.clone()).collect()
+    }
+
+    /// Their methods.
+    fn methods(&self) -> Vec<Method> {
+        let came = self.came.lock();
+        came.iter().map(|(method, ..)| method.clone()).collect()
+    }
+}
+
+/// A server of these answers, and what it notes.
+fn answering(statuses: &'static [u16]) -> (Router, Came) {
+    let came = Came::default();
+    let noted = Arc::clone(&came);
+    let answer = async move |method: Method, headers: HeaderMap, body: Bytes| {
+        let header = |name| {
+            let text = headers.get(name).and_then(|text| text.to_str().ok());
+            text.unwrap_or_default().to_owned()
+        };
+        let mut came = noted.lock();
+        let status = statuses.get(came.len()).or(statuses.last());
+        let body = serde_json::from_slice(&body).unwrap_or_default();
+        let key = header("idempotency-key");
+        came.push((method, (key, body), header("authorization")));
+        StatusCode::from_u16(status.copied().unwrap_or(500)).unwrap_or_default()
+    };
+    (Router::new().fallback(any(answer)), came)
 }
 
 /// The hooks of a plan, each by its type, which is also its name.
@@ -202,5 +247,33 @@ async fn a_hook_that_does_not_answer_fails_the_rollout_in_the_end(
     ensure!(status.hooks[0].attempts >= 3, "{:?}", status.hooks);
     assert_eq!(new.looked_at().await?["replicas"], Value::Null);
     old.has(Counts::all(2)).await?;
+    Ok(())
+}
+
+/// What is put is the same as what is posted. What is only asked for has no body.
+#[tokio::test]
+async fn a_hook_is_called_by_its_method() -> Result<()> {
+    let play = Play::new("methods").await?;
+    play.pair(2).await?;
+    play.gate("open").await?;
+    let hooks = Hooks::answer(&[200]).await?;
+    let _controller = play.stage.start_with_egress().await?;
+    let mut plan = plan(&hooks, &["post-batch-rollout", "finalize-rollout"]);
+    plan["numBatches"] = json!(1);
+    let [put, get] = [0_usize, 1];
+    plan["rolloutWebhooks"][put]["method"] = json!("PUT");
+    plan["rolloutWebhooks"][put]["metadata"] = json!({"team": "shop"});
+    plan["rolloutWebhooks"][get]["method"] = json!("GET");
+    play.rollout(of_pair(&plan)).await?;
+    let run = play.succeeds().await?.run.context("no run")?;
+    assert_eq!(hooks.methods(), [Method::PUT, Method::GET]);
+    let calls = hooks.calls();
+    let sent = json!({
+        "name": "web", "namespace": play.stage.namespace(), "phase": "rollingInBatches",
+        "checksum": run.identity, "metadata": {"team": "shop"}, "batch": 0, "revision": "2.0.0",
+    });
+    assert_eq!((&calls[put].1, &calls[get].1), (&sent, &Value::Null));
+    let keys: BTreeSet<_> = calls.iter().map(|(key, _)| key.as_str()).collect();
+    ensure!(keys.len() == 2 && !keys.contains(""), "{keys:?}");
     Ok(())
 }

@@ -18,18 +18,19 @@ use sluice_tests::keeper::{Keeper, Next, Point, after, before};
 use sluice_tests::progress::Stderr;
 use sluice_tests::prometheus::{Access, Programs, Prometheus};
 use sluice_tests::proxy::Proxy;
-use sluice_tests::workloads::{Counts, Extremes, Kind, Workload};
+use sluice_tests::workloads::{Counts, Extremes, Workload};
 
 use super::hooks::Hooks;
-use super::play::{Play, in_place, is_blocked, of_pair, updated};
+use super::play::{Play, is_blocked, of_pair};
+
+mod in_place;
 
 /// The Rollout, and its status.
 const ITSELF: &str = "/rollouts/web?";
 const STATUS: &str = "/rollouts/web/status";
-/// The Deployments, and the StatefulSet.
+/// The Deployments.
 const OLD: &str = "/deployments/web-v1";
 const NEW: &str = "/deployments/web-v2";
-const DB: &str = "/statefulsets/db";
 
 /// To which server a request goes.
 #[derive(Clone, Copy)]
@@ -136,11 +137,6 @@ impl Scene {
 const OF_PAIR: Extremes = Extremes {
     fewest_ready: 4,
     most: 6,
-};
-/// One pod after another is replaced.
-const IN_PLACE: Extremes = Extremes {
-    fewest_ready: 3,
-    most: 4,
 };
 
 #[rstest]
@@ -255,63 +251,6 @@ async fn a_pair_is_brought_back_once(
     assert_eq!((scene.writes(NEW), scene.writes(OLD)), (5, 4));
     scene.called(3, again);
     serving.were(OF_PAIR).await
-}
-
-#[rstest]
-#[case::before_a_batch(before(Method::PATCH, DB, r#""partition":2}"#))]
-#[case::after_a_batch(after(Method::PATCH, DB, r#""partition":2}"#))]
-#[case::before_it_is_armed(before(Method::PATCH, DB, r#""partition":2147483647}"#))]
-#[case::after_it_is_armed(after(Method::PATCH, DB, r#""partition":2147483647}"#))]
-#[case::after_the_release(after(Method::PATCH, DB, "done"))]
-#[tokio::test]
-async fn a_stateful_set_is_rolled_out_and_armed_once(
-    #[case] point: Point,
-    #[values(Next::Restart, Next::Standby)] next: Next,
-) -> Result<()> {
-    let mut scene = Scene::open(next).await?;
-    let db = scene.play.armed(Kind::StatefulSet).await?;
-    let serving = scene.play.workloads.serving().await?;
-    scene.dies_at(To::Own, &point);
-    let spec = in_place(Kind::StatefulSet, &scene.plan());
-    scene.play.rollout(spec).await?;
-    scene.killed().await?;
-    scene.succeeds().await?;
-    db.has(Counts::all(4)).await?;
-    // Claimed, two batches, armed, released.
-    assert_eq!(scene.writes(DB), 5);
-    scene.called(4, 0);
-    serving.were(IN_PLACE).await
-}
-
-#[rstest]
-#[case::before_the_template(before(Method::PATCH, DB, r#""template""#))]
-#[case::after_the_template(after(Method::PATCH, DB, r#""template""#))]
-#[case::before_it_is_armed(before(Method::PATCH, DB, r#""partition":2147483647}"#))]
-#[case::after_it_is_armed(after(Method::PATCH, DB, r#""partition":2147483647}"#))]
-#[tokio::test]
-async fn a_stateful_set_is_brought_back_once(
-    #[case] point: Point,
-    #[values(Next::Restart, Next::Standby)] next: Next,
-) -> Result<()> {
-    let mut scene = Scene::open(next).await?;
-    let db = scene.play.armed(Kind::StatefulSet).await?;
-    let serving = scene.play.workloads.serving().await?;
-    let mut plan = scene.plan();
-    (plan["lastBatchToRollout"], plan["revertOnDelete"]) = (json!(0), json!(true));
-    scene.half(in_place(Kind::StatefulSet, &plan)).await?;
-    db.has(updated(2)).await?;
-    scene.dies_at(To::Own, &point);
-    scene.play.delete().await?;
-    scene.killed().await?;
-    scene.play.gone().await?;
-    db.has(Counts::all(4)).await?;
-    let pods = db.pods().await?;
-    ensure!(pods.iter().all(|pod| pod.version == "1"), "{pods:?}");
-    // Claimed, one batch, its template, armed and released at once. No pod was deleted by hand.
-    assert_eq!(scene.writes(DB), 4);
-    assert_eq!(scene.keeper.carried_out(&Method::DELETE, "/pods/", ""), 0);
-    scene.called(3, 0);
-    serving.were(IN_PLACE).await
 }
 
 /// Since when a metric is good is in the status: a standby, which has measured as well, does not wait for that again.

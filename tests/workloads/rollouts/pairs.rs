@@ -3,10 +3,12 @@
 use anyhow::{Context, Result, ensure};
 use rstest::rstest;
 use serde_json::{Value, json};
+use sluice_crds::RolloutStatus;
+use sluice_crds::rollout::RollingState;
 use sluice_tests::Writes;
 use sluice_tests::workloads::{Counts, Extremes, Kind, Readiness, Replica};
 
-use super::play::{Play, in_three, of_pair, says};
+use super::play::{Play, in_three, is, of_pair, says};
 
 #[tokio::test]
 async fn one_deployment_takes_the_place_of_another_batch_by_batch() -> Result<()> {
@@ -189,5 +191,57 @@ async fn a_batch_may_leave_pods_unavailable() -> Result<()> {
     play.workloads.turn(&pods[0].name, Readiness::Ready).await?;
     play.holds("LastBatch").await?;
     old.has(Counts::all(2)).await?;
+    Ok(())
+}
+
+/// A plan for what is to be brought out, in the place of another one if there is one already.
+fn of_version(revision: &str, target: &str, source: Option<&str>) -> Value {
+    let mut plan = in_three();
+    plan["targetSize"] = json!(6);
+    let mut spec = of_pair(&plan);
+    spec["revision"] = json!(revision);
+    spec["targetRef"]["name"] = json!(target);
+    match source {
+        Some(source) => spec["sourceRef"][0]["name"] = json!(source),
+        None => spec["sourceRef"] = json!([]),
+    }
+    spec
+}
+
+/// The first version has none before it, and each later one takes the place of the one before: by the same plan, of which
+/// each time all batches go out.
+#[tokio::test]
+async fn the_same_plan_brings_out_one_version_after_another() -> Result<()> {
+    let play = Play::new("versions").await?;
+    let one = play.deployment("web-v1", 0).await?;
+    let two = play.deployment("web-v2", 0).await?;
+    play.gate("open").await?;
+    let _controller = play.stage.start().await?;
+    let versions = [
+        ("1", (&one, "web-v1"), None),
+        ("2", (&two, "web-v2"), Some((&one, "web-v1"))),
+        ("3", (&one, "web-v1"), Some((&two, "web-v2"))),
+        ("4", (&two, "web-v2"), Some((&one, "web-v1"))),
+    ];
+    for (version, (new, target), source) in versions {
+        new.release(version, Readiness::Ready).await?;
+        new.has(Counts::all(0)).await?;
+        play.rollout(of_version(version, target, source.map(|it| it.1)))
+            .await?;
+        let is_out = |status: &RolloutStatus| {
+            let run = status.run.as_ref().filter(|run| run.revision == version);
+            run.is_some() && is(RollingState::RolloutSucceed)(status)
+        };
+        let status = play.until("the version to be out", is_out).await?;
+        let batches = status.batches.iter();
+        let batches: Vec<_> = batches.map(|it| (it.goal, it.decision.is_some())).collect();
+        assert_eq!(batches, [(1, true), (4, true), (6, true)], "{version}");
+        new.has(Counts::all(6)).await?;
+        if let Some((old, _)) = source {
+            old.has(Counts::all(0)).await?;
+        }
+    }
+    let pods = two.pods().await?;
+    ensure!(pods.iter().all(|pod| pod.version == "4"), "{pods:?}");
     Ok(())
 }

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 use sluice_crds::rollout::RollingState;
 use sluice_crds::{Rollout, RolloutStatus};
 use sluice_tests::controller::InProcess;
-use sluice_tests::rights::{self, rule};
+use sluice_tests::rights;
 use sluice_tests::stage::Stage;
 use sluice_tests::workloads::{Counts, Kind, Readiness, Workload, Workloads, world};
 use sluice_tests::{DEADLINE, Writes, poll};
+
+use super::rights::shipped;
 
 /// Noon on a Friday.
 const NOW: &str = "2026-11-20T12:00:00Z";
@@ -24,16 +26,11 @@ pub struct Play {
 }
 
 impl Play {
-    /// The account of Rollouts may what it has to.
+    /// The account of Rollouts may what the chart gives it.
     pub async fn new(word: &str) -> Result<Self> {
+        let rules = shipped()?;
         let play = Self::without_rights(word).await?;
-        play.grant(&[
-            rule("apps", &["deployments", "statefulsets"], &["patch"]),
-            rule("apps.kruise.io", &["clonesets"], &["patch"]),
-            rule("apps", &["controllerrevisions"], &["get"]),
-            rule("", &["pods"], &["list", "delete"]),
-        ])
-        .await?;
+        play.grant(&rules).await?;
         Ok(play)
     }
 
@@ -294,4 +291,13 @@ pub fn updated(pods: i64) -> Counts {
         updated: pods,
         ..Counts::all(4)
     }
+}
+
+/// The partition of the workload of [`Play::armed`], as it is written.
+pub async fn partition(db: &Workload, kind: Kind) -> Result<Value> {
+    let strategy = db.api().get("db").await?.data["spec"]["updateStrategy"].take();
+    Ok(match kind {
+        Kind::CloneSet => strategy["partition"].clone(),
+        Kind::StatefulSet | Kind::Deployment => strategy["rollingUpdate"]["partition"].clone(),
+    })
 }

@@ -1,7 +1,10 @@
-//! What is not written: nothing, while nothing happens.
+//! What is not written: nothing, while nothing happens, and of the objects of others only what a run needs.
+
+use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use jiff::SignedDuration;
+use kube::api::ObjectMeta;
 use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_tests::controller::InProcess;
@@ -140,5 +143,92 @@ async fn a_batch_costs_no_more_than_it_has_to() -> Result<()> {
     assert_eq!(controller.writes("Deployment").await? - patches, 4);
     let statuses = controller.writes("Rollout").await? - statuses;
     ensure!(statuses <= 8, "{statuses} writes of the Rollout");
+    Ok(())
+}
+
+/// What the controller owns of an object by its Rollouts: how it has written each field.
+fn owned(metadata: &ObjectMeta) -> BTreeSet<String> {
+    let entries = metadata.managed_fields.iter().flatten();
+    let ours = entries.filter(|it| it.manager.as_deref() == Some("gate-controller-rollouts"));
+    let mut all = BTreeSet::new();
+    for entry in ours {
+        let how = entry.operation.as_deref().unwrap_or_default();
+        let fields = entry.fields_v1.as_ref().map(|it| &it.0);
+        leaves(fields.unwrap_or(&Value::Null), how, &mut all);
+    }
+    all
+}
+
+/// The fields that have none below them, each behind the path to it.
+fn leaves(fields: &Value, path: &str, all: &mut BTreeSet<String>) {
+    let below = fields.as_object().into_iter().flatten();
+    let mut below = below.filter(|(field, _)| *field != ".").peekable();
+    if below.peek().is_none() {
+        all.insert(path.to_owned());
+    }
+    for (field, fields) in below {
+        let field = field.split_once(':').map_or(&**field, |(_, name)| name);
+        leaves(fields, &format!("{path} {field}"), all);
+    }
+}
+
+const CLAIM: &str = "Update metadata annotations sluice.dev/rollout";
+const REPLICAS: &str = "Update spec replicas";
+
+/// Its claims and sizes are its own, by `Update`: of what it would own by `Apply` alone, the API server would take the
+/// value away when it is given up. Everything else stays with whom it belongs to.
+#[tokio::test]
+async fn of_a_pair_nothing_is_owned_but_claims_and_sizes() -> Result<()> {
+    let play = Play::new("owned").await?;
+    let (old, new) = play.pair(4).await?;
+    play.gate("open").await?;
+    let _controller = play.stage.start().await?;
+    play.rollout(of_pair(&Waits::ForAPerson.plan())).await?;
+    let owned = async || {
+        let (new, old) = (new.api().get("web-v2"), old.api().get("web-v1"));
+        Ok::<_, anyhow::Error>([owned(&new.await?.metadata), owned(&old.await?.metadata)])
+    };
+    let both = || BTreeSet::from([CLAIM, REPLICAS].map(str::to_owned));
+    play.holds("LastBatch").await?;
+    assert_eq!(owned().await?, [both(), both()]);
+    play.raise().await?;
+    play.succeeds().await?;
+    play.is_free("web").await?;
+    // Only the target keeps the claim, which says that it is done.
+    assert_eq!(
+        owned().await?,
+        [both(), BTreeSet::from([REPLICAS.to_owned()])]
+    );
+    Ok(())
+}
+
+#[rstest]
+#[case::stateful_set(
+    Kind::StatefulSet,
+    &["Update spec updateStrategy rollingUpdate partition"]
+)]
+#[case::clone_set(
+    Kind::CloneSet,
+    &["Update spec updateStrategy partition", "Update spec updateStrategy paused"]
+)]
+#[tokio::test]
+async fn of_what_is_updated_in_place_nothing_is_owned_but_its_claim_and_its_partition(
+    #[case] kind: Kind,
+    #[case] fields: &[&str],
+) -> Result<()> {
+    let play = Play::new("owned-db").await?;
+    let db = play.armed(kind).await?;
+    play.gate("open").await?;
+    let _controller = play.stage.start().await?;
+    play.rollout(in_place(kind, &Waits::ForAPerson.plan()))
+        .await?;
+    let expected = fields.iter().copied().chain([CLAIM]);
+    let expected: BTreeSet<_> = expected.map(str::to_owned).collect();
+    play.holds("LastBatch").await?;
+    assert_eq!(owned(&db.api().get("db").await?.metadata), expected);
+    play.raise().await?;
+    play.succeeds().await?;
+    play.is_free("web").await?;
+    assert_eq!(owned(&db.api().get("db").await?.metadata), expected);
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use http::{Method, StatusCode};
 use jiff::SignedDuration;
+use rstest::rstest;
 use serde_json::{Value, json};
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::RollingState;
@@ -14,7 +15,7 @@ use sluice_tests::workloads::{Counts, Extremes, Kind, Workload};
 use sluice_tests::{DEADLINE, poll};
 
 use super::hooks::Hooks;
-use super::play::{Play, in_place, is, of_pair};
+use super::play::{Play, in_place, is, is_blocked, of_pair, updated};
 
 const OLD: &str = "/deployments/web-v1";
 const NEW: &str = "/deployments/web-v2";
@@ -99,7 +100,29 @@ metadata: {name: later}
 spec: {default: open}
 ";
 
-/// Two that both believe that they lead: each act is done once, and hooks are known by their keys.
+/// Two that both believe that they lead.
+struct Leaders([(Proxy, InProcess); 2]);
+
+impl Leaders {
+    async fn start(play: &Play) -> Result<Self> {
+        let start = async || {
+            let line = Proxy::start(play.stage.client()).await?;
+            let mut settings = play.stage.settings();
+            settings.egress_allow = vec!["127.0.0.0/8".parse()?];
+            let leader = InProcess::start(settings, line.client()?, play.stage.clock()).await?;
+            Ok::<_, anyhow::Error>((line, leader))
+        };
+        Ok(Self([start().await?, start().await?]))
+    }
+
+    /// How many writes to an object the API server has taken from both.
+    fn writes(&self, of: &str) -> usize {
+        let writes = |(line, _): &(Proxy, _)| line.carried_out(&Method::PATCH, of, "");
+        self.0.iter().map(writes).sum()
+    }
+}
+
+/// Each act is done once, and hooks are known by their keys.
 #[tokio::test]
 async fn two_leaders_do_each_act_once() -> Result<()> {
     let play = Play::new("two-leaders").await?;
@@ -107,14 +130,7 @@ async fn two_leaders_do_each_act_once() -> Result<()> {
     play.gate("open").await?;
     let serving = play.workloads.serving().await?;
     let hooks = Hooks::answer(&[200]).await?;
-    let mut leaders = Vec::new();
-    for _ in 0..2 {
-        let line = Proxy::start(play.stage.client()).await?;
-        let mut settings = play.stage.settings();
-        settings.egress_allow = vec!["127.0.0.0/8".parse()?];
-        let leader = InProcess::start(settings, line.client()?, play.stage.clock()).await?;
-        leaders.push((line, leader));
-    }
+    let leaders = Leaders::start(&play).await?;
     let hook = |kind| json!({"type": kind, "name": kind, "url": hooks.url});
     let kinds = [
         "initialize-rollout",
@@ -138,13 +154,8 @@ async fn two_leaders_do_each_act_once() -> Result<()> {
     .await?;
     new.has(Counts::all(6)).await?;
     old.has(Counts::all(0)).await?;
-    let writes = |of: &str| {
-        let all = leaders.iter();
-        all.map(|(line, _)| line.carried_out(&Method::PATCH, of, ""))
-            .sum::<usize>()
-    };
     // Claimed, three batches, released.
-    assert_eq!((writes(NEW), writes(OLD)), (5, 5));
+    assert_eq!((leaders.writes(NEW), leaders.writes(OLD)), (5, 5));
     let calls = hooks.calls();
     let keys: BTreeSet<_> = calls.iter().map(|(key, _)| key).collect();
     ensure!(keys.len() == 5 && calls.len() <= 10, "{calls:#?}");
@@ -153,6 +164,43 @@ async fn two_leaders_do_each_act_once() -> Result<()> {
         most: 8,
     };
     serving.were(bounds).await
+}
+
+/// So is each act by which an old template comes back.
+#[rstest]
+#[tokio::test]
+async fn two_leaders_bring_the_old_version_back_once(
+    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
+) -> Result<()> {
+    let play = Play::new("two-back").await?;
+    let db = play.armed(kind).await?;
+    play.gate("open").await?;
+    let serving = play.workloads.serving().await?;
+    let leaders = Leaders::start(&play).await?;
+    let plan = json!({"numBatches": 2, "lastBatchToRollout": 0, "revertOnDelete": true});
+    play.rollout(in_place(kind, &plan)).await?;
+    play.until("it to wait for a person", |status| {
+        play.pass(SignedDuration::from_secs(1));
+        is_blocked(status)
+    })
+    .await?;
+    db.has(updated(2)).await?;
+    play.delete().await?;
+    poll(DEADLINE, "the Rollout to go", async || {
+        play.pass(SignedDuration::from_secs(1));
+        let found = play.rollouts().get_opt("web").await?;
+        ensure!(found.is_none(), "{}", json!(found.and_then(|it| it.status)));
+        Ok::<_, anyhow::Error>(())
+    })
+    .await?;
+    db.has(Counts::all(4)).await?;
+    let pods = db.pods().await?;
+    ensure!(pods.iter().all(|pod| pod.version == "1"), "{pods:?}");
+    // Claimed, one batch, its template, armed and released at once.
+    assert_eq!(leaders.writes("sets/db"), 4);
+    let fewest = serving.extremes().await?.fewest_ready;
+    ensure!(fewest == 3, "{fewest}");
+    Ok(())
 }
 
 /// Another pair of the namespace, with its Rollout.

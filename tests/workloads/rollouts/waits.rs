@@ -1,9 +1,11 @@
 //! The deadline: what fails a run that does not go on, and where it stands still.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use gate_controller::observe::clock::{Clock, SystemClock};
 use jiff::SignedDuration;
 use rstest::rstest;
 use serde_json::{Value, json};
+use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::RollingState;
 use sluice_tests::Writes;
 use sluice_tests::workloads::{Counts, Kind, Readiness, Workload};
@@ -125,6 +127,36 @@ async fn a_restart_changes_nothing_of_the_deadline() -> Result<()> {
     let _controller = play.stage.start().await?;
     play.fails("ProgressDeadlineExceeded").await?;
     old.has(Counts::all(4)).await?;
+    Ok(())
+}
+
+/// Nothing fails by a clock that is ahead. Once it is right, the run has all its time again.
+#[tokio::test]
+async fn a_clock_that_is_wrong_fails_nothing() -> Result<()> {
+    let play = Play::new("clock").await?;
+    let (old, new) = stuck(&play).await?;
+    let clock = play.stage.clock();
+    clock.set(SystemClock.now());
+    let mut settings = play.stage.settings();
+    settings.compare_clocks = true;
+    let _controller = play.stage.start_with(settings).await?;
+    play.rollout(of_pair(&json!({"numBatches": 2}))).await?;
+    is_out(&play, &new).await?;
+    clock.step(SystemClock.now() + SignedDuration::from_hours(1));
+    let has_deadline = |status: &RolloutStatus| status.deadline.is_some();
+    let status = play
+        .until("no deadline", |status| !has_deadline(status))
+        .await?;
+    assert_eq!(status.rolling_state, Some(RollingState::RollingInBatches));
+    clock.step(SystemClock.now());
+    let status = play.until("a deadline", has_deadline).await?;
+    assert_eq!(status.rolling_state, Some(RollingState::RollingInBatches));
+    let deadline = status.deadline.context("no deadline")?.0;
+    let left = deadline.duration_since(play.stage.now());
+    ensure!((9..=10).contains(&left.as_mins()), "{left}");
+    play.heal(&new, 4).await?;
+    play.succeeds().await?;
+    old.has(Counts::all(0)).await?;
     Ok(())
 }
 

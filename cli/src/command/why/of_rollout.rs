@@ -58,8 +58,7 @@ impl Told {
         let Some(asked) = &self.asked else {
             return text;
         };
-        let who = format!("batch {}", asked.of);
-        text + &asked.text(&who, zone)
+        text + &asked.text(&self.view.called(asked.of), zone)
     }
 
     /// For programs.
@@ -103,7 +102,7 @@ impl Told {
         let view = &self.view;
         let mut all = vec![Branch::of(self.target())];
         all.extend(view.sources.iter().map(source).map(Branch::of));
-        all.extend(view.batches.iter().map(|it| batch(it, zone)));
+        all.extend(view.batches.iter().map(|it| batch(view, it, zone)));
         let said = [self.held(zone), self.deadline(zone), view.trouble.clone()];
         all.extend(said.into_iter().flatten().map(Branch::of));
         if view.outdated && view.state.is_some() {
@@ -174,7 +173,7 @@ fn source(source: &Member) -> String {
 }
 
 /// A batch with everything that is known of it.
-fn batch(batch: &Batch, zone: &Zone) -> Branch {
+fn batch(view: &View, batch: &Batch, zone: &Zone) -> Branch {
     let size = match (batch.pods, &batch.replicas) {
         (Some(pods), _) => of_pods(pods),
         (None, Some(replicas)) => replicas.clone(),
@@ -182,10 +181,10 @@ fn batch(batch: &Batch, zone: &Zone) -> Branch {
     };
     let goal = batch.goal.map(|goal| format!(", up to {goal}"));
     let mut lines = vec![format!(
-        "batch {} ({size}{}) is {}",
-        batch.batch,
-        goal.unwrap_or_default(),
-        batch.phase.as_str()
+        "{} is {}: {size}{}",
+        view.called(batch.batch),
+        batch.phase.as_str(),
+        goal.unwrap_or_default()
     )];
     lines.extend(batch.decision.as_ref().map(|it| let_out(it, zone)));
     lines.extend(took(batch));

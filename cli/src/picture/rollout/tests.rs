@@ -123,7 +123,7 @@ fn held() -> Shown {
     Shown::pair(14).with(json!({
         "held": {
             "by": "shop/office-hours", "reason": "GatesClosed", "since": "2026-11-20T17:00:00Z",
-            "message": "batch 2 waits: held back by shop/office-hours: closed by window 'night' until Mon 2026-11-23 09:00 Europe/London",
+            "message": "batch 2 (3/4) waits: held back by shop/office-hours: closed by window 'night' until Mon 2026-11-23 09:00 Europe/London",
         },
         "lastDecision": {
             "allowed": false, "at": "2026-11-20T17:00:00Z", "require": "all", "checked": [],

@@ -8,11 +8,11 @@ use sluice_crds::{Decision, PromotionStrategyStatus};
 use super::considered::{Considered, Found};
 use super::plan::{Asked, Plan, What};
 use super::{Access, Act, Given, Report, conditions, dry, is_requested, request, settled};
-use crate::delivery::act::{self, Act as _, replace_ready, spec_refused, still_refused};
+use crate::delivery::act::{self, Act as _, replace_ready, spec_refused, while_refused};
 use crate::delivery::{current, pull_request};
 use crate::text::refusal::Refusals;
 use crate::time::stamp::whole_second;
-use crate::verdict::condition::{self, READY, RECONCILING, STALLED};
+use crate::verdict::condition;
 use crate::verdict::question::Question;
 
 /// What the status has to be, and what has to be done. `recorded` are the decisions of
@@ -136,13 +136,9 @@ fn decided(
     let dry = dry::report(given, &environments);
     acts.extend(dry.acts);
     wakes.extend(dry.wake);
-    let mut wanted = conditions::all(object, &environments, None);
     let is_left = acts.iter().any(|act| act.writes().is_some());
-    if let Some(refused) = still_refused(&before.conditions, is_left) {
-        // It is said until everything is written.
-        wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
-        wanted.extend(refused);
-    }
+    let wanted = conditions::all(object, &environments, None);
+    let wanted = while_refused(wanted, &before.conditions, is_left);
     let generation = object.metadata.generation;
     let status = PromotionStrategyStatus {
         observed_generation: generation,

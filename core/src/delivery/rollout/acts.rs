@@ -117,6 +117,15 @@ pub(super) fn acts(desk: &Desk<'_>, status: &RolloutStatus, chain: &Chain) -> Ve
     acts
 }
 
+/// Whether nothing is done of what a run that is over has left, before more is known of its workloads. A replica that has
+/// just become leader may not know them yet, and what has to be released.
+pub(super) fn is_withheld(desk: &Desk<'_>, status: &RolloutStatus, chain: &Chain) -> bool {
+    let run = status.run.iter().filter(|_| chain.state.is_over());
+    let names = run.flat_map(|it| &it.workloads);
+    let mut names = names.filter_map(|it| Name::of(&it.r#ref));
+    names.any(|name| desk.unsure(&name).is_some()) && waits_for_news(desk)
+}
+
 /// Nothing was claimed.
 fn without_run(desk: &Desk<'_>, chain: &Chain) -> Vec<Act> {
     let is_over = chain.state.is_over() && desk.has_finalizer();
@@ -233,16 +242,9 @@ impl Scene<'_> {
         acts
     }
 
-    /// A run that is over keeps nothing but the mark of how it has ended. A replica that has just become leader may
-    /// not know its workloads yet, and what has to be released.
+    /// A run that is over keeps nothing but the mark of how it has ended.
     fn over(&self, chain: &Chain) -> Vec<Act> {
-        let names = self
-            .run
-            .workloads
-            .iter()
-            .filter_map(|it| Name::of(&it.r#ref));
-        let mut unsure = names.filter_map(|name| self.desk.unsure(&name));
-        if unsure.next().is_some() && waits_for_news(self.desk) {
+        if is_withheld(self.desk, self.status, chain) {
             return Vec::new();
         }
         let mut acts = self.releases(chain.state);

@@ -12,7 +12,7 @@ use sluice_crds::flux::FluxObject;
 use sluice_crds::gated_source::{ConsumerKind, SourceKind};
 use sluice_crds::rollout::WorkloadReference;
 
-use super::applied::{applied_at, corrects_drift, flux};
+use super::applied::{applied_at, corrects_drift, flux, not_applied};
 use super::given::{Applier, Given, Member, Name, Sight, references};
 use super::identity;
 use super::plan;
@@ -33,6 +33,8 @@ const MOST: usize = 100;
 const MOST_NAMED: usize = 5;
 /// The longest list of workloads in a message, in bytes.
 const LONGEST_LIST: usize = 512;
+/// The longest revision: the name of a branch and a digest are shorter.
+const LONGEST_REVISION: usize = 512;
 /// How many seconds the clocks of Flux and of the API server may differ.
 const SKEW: i64 = 5;
 /// How long after a change of its workload a HelmRelease that corrects drift may be seen as it was before.
@@ -254,8 +256,14 @@ fn of_target(given: &Given) -> Option<(Applier, &Value)> {
     Some((app, object))
 }
 
-/// The revision that was applied last. A chart that comes from a registry is known by its digest.
+/// The revision that was applied last. What is longer than any revision of Flux is not taken for one: people who may
+/// write the status of an application may write anything there.
 fn applied(kind: ConsumerKind, app: &FluxObject) -> Option<String> {
+    said(kind, app).filter(|revision| revision.len() <= LONGEST_REVISION)
+}
+
+/// The same, as the status says it. A chart that comes from a registry is known by its digest.
+fn said(kind: ConsumerKind, app: &FluxObject) -> Option<String> {
     if kind == ConsumerKind::Kustomization && is_unhealthy(app) {
         return app.status.last_attempted_revision.clone();
     }
@@ -305,14 +313,7 @@ pub(super) fn unsettled(given: &Given, target: &Workload<'_>) -> Option<Why> {
     };
     let is_at_work = is_at_work(&object) && !is_unhealthy(&object);
     let is_settled = is_applied && !is_at_work && !is_before;
-    // In words that stay the same while it tries again.
-    (!is_settled).then(|| Why {
-        by: Some(app.to_string()),
-        ..Why::new(
-            "NotApplied",
-            format!("{app} has not applied its newest revision yet: see its conditions"),
-        )
-    })
+    (!is_settled).then(|| not_applied(&app, &object, "revision"))
 }
 
 fn corrects(kind: ConsumerKind, app: &Value) -> bool {

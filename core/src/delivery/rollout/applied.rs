@@ -26,10 +26,20 @@ pub(super) use fields::{managed, owner, put};
 pub(super) use ignores::COMPILED;
 use ignores::Rules;
 
-/// The annotation of an object that says how kustomize-controller applies it.
+/// The annotations of an object that say how kustomize-controller applies it, and whether it does. Labels do as well.
 pub(super) const SSA: &str = "kustomize.toolkit.fluxcd.io/ssa";
-/// With these values of it, kustomize-controller does not change the object.
-const LEFT_ALONE: [&str; 2] = ["IfNotPresent", "Ignore"];
+pub(super) const RECONCILE: &str = "kustomize.toolkit.fluxcd.io/reconcile";
+/// Where the first of them may be.
+const SSA_FIELDS: [(&str, &str); 2] = [
+    (
+        "annotations",
+        "/metadata/annotations/kustomize.toolkit.fluxcd.io~1ssa",
+    ),
+    (
+        "labels",
+        "/metadata/labels/kustomize.toolkit.fluxcd.io~1ssa",
+    ),
+];
 
 /// Fields that a run may write, beside those of each kind.
 const REPLICAS: &str = "/spec/replicas";
@@ -41,7 +51,7 @@ pub(super) struct AppliedAgain {
     /// The fields, and what of Flux does it.
     fields: BTreeMap<(Name, &'static str), Applier>,
     /// The fields that its newest spec leaves alone, while Flux may still be at work by an older one.
-    once_more: BTreeMap<(Name, &'static str), Applier>,
+    once_more: BTreeMap<(Name, &'static str), Why>,
 }
 
 impl AppliedAgain {
@@ -62,21 +72,15 @@ impl AppliedAgain {
                 if fields.is_empty() {
                     continue;
                 }
-                let read = || {
-                    (
-                        Rules::read(of, applier.kind),
-                        is_in_effect(of, applier.kind),
-                    )
-                };
-                let (rules, is_in_effect) = known.entry(applier.clone()).or_insert_with(read);
+                let read = || (Rules::read(of, applier.kind), not_in_effect(&applier, of));
+                let (rules, not_in_effect) = known.entry(applier.clone()).or_insert_with(read);
                 for field in fields {
-                    let into = match rules.ignore(&name, field) {
-                        false => &mut found.fields,
-                        true if !*is_in_effect => &mut found.once_more,
-                        true => continue,
-                    };
                     let place = (name.clone(), field);
-                    into.entry(place).or_insert(applier.clone());
+                    if !rules.ignore(&name, field) {
+                        found.fields.entry(place).or_insert(applier.clone());
+                    } else if let Some(why) = not_in_effect {
+                        found.once_more.entry(place).or_insert(why.clone());
+                    }
                 }
             }
         }
@@ -97,28 +101,47 @@ impl AppliedAgain {
             let written = written(name, place == 0).iter();
             written.map(|field| (name.clone(), *field))
         });
-        let applier = fields.find_map(|place| self.once_more.get(&place))?;
-        let message = format!("{applier} has not applied its newest spec yet: see its conditions");
-        Some(Why::by("NotApplied", applier.to_string(), message))
+        fields.find_map(|place| self.once_more.get(&place)).cloned()
     }
 }
 
-/// Whether nothing of Flux is at work by an older spec of this object any more. The generations of its conditions do
-/// not tell: Flux writes the newest there, whatever it works by.
-fn is_in_effect(applier: &Value, kind: ConsumerKind) -> bool {
-    let object = flux(applier).unwrap_or_default();
+/// Why Flux may still be at work by an older spec of this object. None: nothing of it is. The generations of its
+/// conditions do not tell: Flux writes the newest there, whatever it works by.
+fn not_in_effect(applier: &Applier, object: &Value) -> Option<Why> {
+    let object = flux(object).unwrap_or_default();
     let generation = object.metadata.generation;
     let is_of_newest = |seen: Option<i64>| seen.is_some() && seen == generation;
     let is_first = generation == Some(1);
-    let begun = match kind {
+    let begun = match applier.kind {
         // It is unready while it applies. It succeeds only once everything is healthy, which may need this run.
-        ConsumerKind::Kustomization => {
-            condition(&object, "Ready").is_some_and(|it| it.status == "False")
-        }
+        ConsumerKind::Kustomization => is_ready(&object, "False"),
         ConsumerKind::HelmRelease => is_of_newest(object.status.last_attempted_generation),
     };
     let is_done = is_of_newest(object.status.observed_generation);
-    is_first || begun || is_done || is_suspended(&object)
+    // What was begun before it was suspended is carried to its end.
+    let is_at_rest = is_suspended(&object) && !is_ready(&object, "Unknown");
+    let is_in_effect = is_first || begun || is_done || is_at_rest;
+    (!is_in_effect).then(|| not_applied(applier, &object, "spec"))
+}
+
+/// Why a run waits for Flux, in words that stay the same while Flux tries again. Flux may have been stopped at work: then
+/// what is suspended stays as it is until somebody resumes it.
+pub(super) fn not_applied(applier: &Applier, object: &FluxObject, newest: &str) -> Why {
+    let remedy = match is_suspended(object) && is_ready(object, "Unknown") {
+        true => format!(
+            "it was suspended while Flux was at work on it; if that does not end, resume it by `flux resume {} {} -n {}`",
+            applier.kind.as_str().to_lowercase(),
+            applier.name,
+            applier.namespace,
+        ),
+        false => "see its conditions".to_owned(),
+    };
+    let message = format!("{applier} has not applied its newest {newest} yet: {remedy}");
+    Why::by("NotApplied", applier.to_string(), message)
+}
+
+fn is_ready(object: &FluxObject, status: &str) -> bool {
+    condition(object, "Ready").is_some_and(|it| it.status == status)
 }
 
 /// The fields that it has applied, and does not leave alone as a whole.
@@ -127,8 +150,7 @@ fn written_by(workload: &Value, kind: Kind, applier: &Applier, of: &Value) -> Ve
         return Vec::new();
     }
     let all = kind.fields().iter().chain([&REPLICAS, &TEMPLATE]).copied();
-    let manager = manager(applier.kind);
-    all.filter(|field| fields::applies(workload, field, manager))
+    all.filter(|field| fields::applies(workload, field, applier.kind))
         .collect()
 }
 
@@ -154,11 +176,10 @@ pub(super) fn unknown_applier<'g>(
     let fields = || written(name, is_target).iter().chain(template);
     let mut all = appliers(workload).into_iter();
     all.find_map(|applier| {
-        let manager = manager(applier.kind);
         let Sight::Unknown(why) = given.applier(&applier) else {
             return None;
         };
-        let applies = fields().any(|field| fields::applies(workload.object, field, manager));
+        let applies = fields().any(|it| fields::applies(workload.object, it, applier.kind));
         let is_known =
             applier.kind == ConsumerKind::Kustomization && is_left_alone(workload.object);
         (applies && !is_known).then_some((applier, why.as_ref()))
@@ -167,7 +188,7 @@ pub(super) fn unknown_applier<'g>(
 
 /// When Flux has changed the spec last.
 pub(super) fn applied_at(workload: &Value, kind: ConsumerKind) -> Option<Timestamp> {
-    fields::applied_at(workload, manager(kind))
+    fields::applied_at(workload, kind)
 }
 
 /// The Kustomizations and HelmReleases that have applied a workload, as its labels say.
@@ -188,18 +209,19 @@ pub(super) fn flux(object: &Value) -> Option<FluxObject> {
     FluxObject::deserialize(object).ok()
 }
 
-fn manager(kind: ConsumerKind) -> &'static str {
-    match kind {
-        ConsumerKind::Kustomization => "kustomize-controller",
-        ConsumerKind::HelmRelease => "helm-controller",
-    }
-}
-
-/// Whether the workload says that kustomize-controller leaves it alone.
-pub(super) fn is_left_alone(workload: &Value) -> bool {
-    let annotation = workload["metadata"]["annotations"].get(SSA);
-    let annotation = annotation.and_then(Value::as_str);
-    annotation.is_some_and(|value| LEFT_ALONE.contains(&value))
+/// Whether the workload says that kustomize-controller does not change it, in upper or lower case. `IfNotPresent` counts
+/// where Flux has applied it: kustomize-controller asks Git for that alone.
+fn is_left_alone(workload: &Value) -> bool {
+    let says = |of: &str, key: &str, word: &str| {
+        let text = workload["metadata"][of].get(key).and_then(Value::as_str);
+        text.is_some_and(|it| it.eq_ignore_ascii_case(word))
+    };
+    SSA_FIELDS.iter().any(|(of, field)| {
+        says(of, SSA, "Ignore")
+            || says(of, RECONCILE, "disabled")
+            || says(of, SSA, "IfNotPresent")
+                && fields::applies(workload, field, ConsumerKind::Kustomization)
+    })
 }
 
 /// Whether the workload, or all that the applier has, is left alone.

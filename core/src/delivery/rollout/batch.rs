@@ -132,24 +132,40 @@ impl Pair {
         self.sizes(goal, present) == *present
     }
 
-    /// The sizes at which a run that does not succeed is left: the sources have what the target does not. A
-    /// target that is gone has no pods. There are never more pods than there were, for some may never have
-    /// been made.
-    pub fn settled(&self, present: &PairSizes) -> PairSizes {
-        let sum: u64 = self.was.iter().map(|size| u64::from(*size)).sum();
-        let total = self.total.min(u32::try_from(sum).unwrap_or(u32::MAX));
-        let mut left = self.missing(present.old() + u64::from(present.target), total);
+    /// The sizes at which a run that does not succeed is left: the sources have what the target does not, which had
+    /// `target_was` before the run. There are never more pods than there were, for some may never have been made.
+    /// `had`: what each source had before the run. Of one that is gone it is 0, and so is what it has.
+    pub fn settled(&self, target_was: u32, had: &[u32], present: &PairSizes) -> PairSizes {
+        let total = self.total.min(self.before(target_was));
+        let left = self.missing(present.old() + u64::from(present.target), total);
         let mut sources = present.sources.clone();
-        // The last ones are emptied last: they have the newer of the old versions.
-        for (size, was) in sources.iter_mut().zip(&self.was).rev() {
-            let more = was.saturating_sub(*size).min(left);
-            *size += more;
-            left -= more;
-        }
+        give_back(&mut sources, had, left);
         PairSizes {
             target: present.target,
             sources,
         }
+    }
+
+    /// The sizes of the old version. The target, which has `target` pods now, goes back to those with which it began;
+    /// where no source takes them, they stay. What workloads had that are gone, the others have.
+    pub fn reverted(&self, (target_was, start): (u32, u32), had: &[u32], target: u32) -> PairSizes {
+        let mut back = PairSizes {
+            target: target.min(start),
+            sources: had.to_vec(),
+        };
+        let there = back.old() + u64::from(back.target);
+        let left = self.missing(there, self.before(target_was));
+        if give_back(&mut back.sources, had, left) > 0 {
+            back.target = target;
+        }
+        back
+    }
+
+    /// All pods that there were before the run.
+    fn before(&self, target_was: u32) -> u32 {
+        let were = self.was.iter().chain([&target_was]);
+        let sum: u64 = were.map(|size| u64::from(*size)).sum();
+        u32::try_from(sum).unwrap_or(u32::MAX)
     }
 
     /// How many pods `present` ones are short of a total.
@@ -190,6 +206,29 @@ impl Pair {
             Due::Nothing => second,
             due => due,
         }
+    }
+}
+
+/// Gives so many pods to the sources, each of which had so many before the run. One that had none gets none: of its
+/// version nobody was asked. Returns how many no source takes.
+fn give_back(sources: &mut [u32], had: &[u32], mut left: u32) -> u32 {
+    let mut last = None;
+    // The last ones are emptied last: they have the newer of the old versions.
+    for (size, had) in sources.iter_mut().zip(had).rev() {
+        let more = had.saturating_sub(*size).min(left);
+        *size += more;
+        left -= more;
+        if *had > 0 {
+            last.get_or_insert(size);
+        }
+    }
+    // The others had these.
+    match last {
+        Some(size) => {
+            *size = size.saturating_add(left);
+            0
+        }
+        None => left,
     }
 }
 

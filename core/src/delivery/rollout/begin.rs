@@ -1,16 +1,16 @@
 //! How a run begins: what is latched of the workloads, from which sizes to which it goes, and what it begins
 //! with.
 //!
-//! What comes in: the plan, and the workloads that the spec names, all of them there. What goes out: a
+//! What comes in: the plan, the runs before, and the workloads that the spec names, all of them there. What goes out: a
 //! [`Beginning`], or a mistake that only another spec fixes. A run whose status is lost is found by its claims:
 //! it keeps its number, so that hooks know their calls again.
 
 use std::ops::RangeInclusive;
 
-use sluice_crds::rollout::{Mode, Run, Size, WorkloadRecord};
+use sluice_crds::rollout::{Mode, PastRun, RollingState, Run, Size, WorkloadRecord};
 
 use super::app;
-use super::batch::{ARMED, InPlace, Pair, PairSizes, Scale};
+use super::batch::{InPlace, Pair, PairSizes, Scale};
 use super::claim::{Claim, Ended};
 use super::course::{Course, count, of_pair, pods, present};
 use super::given::{Given, Member};
@@ -40,12 +40,21 @@ pub(super) struct Beginning {
     pub(super) first: Option<usize>,
 }
 
-/// The run that would begin with these workloads, the target first.
+/// What is known of the runs before.
+#[derive(Clone, Copy)]
+struct Past<'a> {
+    history: &'a [PastRun],
+    /// The number of the run of the same that was not ended, and of which the status is lost.
+    lost: Option<i64>,
+}
+
+/// The run that would begin with these workloads, the target first, after the runs of this history.
 ///
 /// # Errors
 /// A mistake that only another spec fixes.
 pub(super) fn begin(
     given: &Given,
+    history: &[PastRun],
     plan: &Plan,
     members: &[Member<'_>],
 ) -> Result<Option<Beginning>, Refusal> {
@@ -60,8 +69,8 @@ pub(super) fn begin(
     let (Some(identity), Some(revision)) = ids else {
         return Ok(None);
     };
-    let lost = lost(given, &identity, members);
-    let course = course(given, plan, &identity, members, lost)?;
+    let lost = lost(given, history, &identity, members);
+    let course = course(given, Past { history, lost }, plan, &identity, members)?;
     let present: Vec<Size> = members.iter().map(|(_, it)| present(Some(it))).collect();
     let (mode, total, original) = totals(&course, members);
     let is_nothing = is_nothing(&course, members);
@@ -75,7 +84,7 @@ pub(super) fn begin(
         record(place, (name.reference(), workload), *start, claim)
     });
     let run = Run {
-        id: lost.unwrap_or_else(|| next_id(given, members)),
+        id: lost.unwrap_or_else(|| next_id(given, history, members)),
         mode,
         revision,
         identity,
@@ -94,10 +103,9 @@ pub(super) fn begin(
 }
 
 /// The number of the run of the same that was not ended, and of which the status is lost.
-fn lost(given: &Given, identity: &str, members: &[Member<'_>]) -> Option<i64> {
+fn lost(given: &Given, history: &[PastRun], identity: &str, members: &[Member<'_>]) -> Option<i64> {
     let object = given.object.as_ref();
-    let history = object.status.iter().flat_map(|it| &it.history);
-    let newest = history.map(|run| run.id).max().unwrap_or(0);
+    let newest = history.iter().map(|run| run.id).max().unwrap_or(0);
     let uid = object.metadata.uid.as_deref();
     let claims = members
         .iter()
@@ -107,6 +115,7 @@ fn lost(given: &Given, identity: &str, members: &[Member<'_>]) -> Option<i64> {
             && uid == Some(claim.uid.as_str())
             && claim.is_asked_for(identity, object)
             && claim.run > newest
+            && claim.run < far_ahead(given)
     });
     same.map(|claim| claim.run).max()
 }
@@ -118,33 +127,36 @@ fn is_of_lost(given: &Given, lost: Option<i64>, claim: &Claim) -> bool {
 }
 
 /// More than that of every run before it.
-fn next_id(given: &Given, members: &[Member<'_>]) -> i64 {
-    let status = given.object.status.iter();
-    let history = status.flat_map(|it| &it.history).map(|run| run.id);
+fn next_id(given: &Given, history: &[PastRun], members: &[Member<'_>]) -> i64 {
+    let history = history.iter().map(|run| run.id);
     let claims = members
         .iter()
         .filter_map(|(_, it)| Claim::of(it.object))
         .map(|claim| claim.run);
-    let now = given.now.at.as_millisecond();
-    // Anybody may have written a claim. None of ours is so far ahead, whatever the clock was.
-    let claims = claims.filter(|run| *run < now.saturating_add(AHEAD));
+    let claims = claims.filter(|run| *run < far_ahead(given));
     let newest = history.chain(claims).max().unwrap_or(0);
+    let now = given.now.at.as_millisecond();
     now.max(newest.saturating_add(1))
+}
+
+/// Anybody may have written a claim. No run of ours has so great a number, whatever the clock was.
+fn far_ahead(given: &Given) -> i64 {
+    given.now.at.as_millisecond().saturating_add(AHEAD)
 }
 
 fn course(
     given: &Given,
+    past: Past<'_>,
     plan: &Plan,
     identity: &str,
     members: &[Member<'_>],
-    lost: Option<i64>,
 ) -> Result<Course, Refusal> {
     let claims: Vec<Option<Claim>> = members.iter().map(|(_, it)| Claim::of(it.object)).collect();
     let was = |place: usize| {
         let claim = claims
             .get(place)
             .and_then(Option::as_ref)
-            .filter(|it| is_of_lost(given, lost, it));
+            .filter(|it| is_of_lost(given, past.lost, it));
         let seen = members.get(place).map(|(_, it)| it.seen().wanted);
         claim.map_or(seen.unwrap_or(0), |claim| pods(claim.was))
     };
@@ -157,7 +169,7 @@ fn course(
             let claimed = claims
                 .iter()
                 .flatten()
-                .filter(|claim| counts(given, claim, identity, &there));
+                .filter(|claim| counts(given, past, claim, identity, &there));
             let newest = claimed.max_by_key(|claim| claim.run);
             let of = newest.map(|claim| pods(claim.of));
             let strategy = plan.members.strategy();
@@ -178,20 +190,36 @@ fn course(
     }
 }
 
-/// Whether the total of a claim counts: of a run that was given up, of the same after it has succeeded, or
-/// after its status is lost. Also of any other that has ended halfway, while the target has the pods that the
-/// sources lack. `there`: the pods of the sources, and those of all.
-fn counts(given: &Given, claim: &Claim, identity: &str, there: &RangeInclusive<u64>) -> bool {
-    let is_own = given.object.metadata.uid.as_deref() == Some(&claim.uid);
+/// Whether the total of a claim counts: of a run that gave way to this one, of the same after it has succeeded, or
+/// after its status is lost. Also of any other that was left halfway, while the target has the pods that the
+/// sources lack. Never one below the pods of the sources, which somebody has scaled since. `there`: the pods of the
+/// sources, and those of all.
+fn counts(
+    given: &Given,
+    past: Past<'_>,
+    claim: &Claim,
+    identity: &str,
+    there: &RangeInclusive<u64>,
+) -> bool {
     let is_same = claim.identity == identity;
-    if claim.of == 0 {
+    let of = u64::from(pods(claim.of));
+    if of == 0 || of < *there.start() || claim.run >= far_ahead(given) {
         return false;
     }
     match claim.ended {
-        None => is_own || is_same,
+        None if is_of_lost(given, past.lost, claim) || gave_way(given, past, claim) => true,
         Some(Ended::Done) => is_same,
-        Some(Ended::Failed | Ended::Aborted) => is_same || there.contains(&pods(claim.of).into()),
+        None | Some(Ended::Failed | Ended::Aborted) => is_same || there.contains(&of),
     }
+}
+
+/// Whether a claim is of one of the runs that gave way, one after another, to this one. What is left of an older run may
+/// have come along with a copy of its workload.
+fn gave_way(given: &Given, past: Past<'_>, claim: &Claim) -> bool {
+    let is_own = given.object.metadata.uid.as_deref() == Some(&claim.uid);
+    let newest = past.history.iter();
+    let mut gave_way = newest.take_while(|it| it.state == RollingState::RolloutAbandoned);
+    is_own && gave_way.any(|it| it.id == claim.run)
 }
 
 fn in_place(plan: &Plan, target: &Workload<'_>, was: u32) -> Result<Course, Refusal> {
@@ -213,7 +241,8 @@ fn totals(course: &Course, members: &[Member<'_>]) -> (Mode, u32, u32) {
     match course {
         Course::Pair(pair) => {
             let total = pair.span().map_or(0, Span::end);
-            (Mode::Pair, total, (1..members.len()).map(seen).sum())
+            let original = (1..members.len()).map(seen);
+            (Mode::Pair, total, original.fold(0, u32::saturating_add))
         }
         Course::Update(it) => (Mode::Update, it.replicas, it.replicas),
         Course::Scale(it) => (Mode::Scale, it.to, it.from),
@@ -270,22 +299,12 @@ fn record(
             (count(workload.seen().wanted), begun, former())
         }
     };
-    let has_partition = is_target && workload.kind != Kind::Deployment;
     WorkloadRecord {
         r#ref: reference,
         uid: workload.uid().to_owned(),
         was,
         start: begun,
         template: identity::template(workload.object),
-        former: from.filter(|_| has_partition),
-        partition: has_partition.then(|| written(workload)),
-    }
-}
-
-/// The partition as it is written. One that is armed by a pause is as good as armed.
-fn written(workload: &Workload<'_>) -> String {
-    match workload.pods_held() {
-        ARMED => "100%".to_owned(),
-        partition => partition.to_string(),
+        former: from.filter(|_| is_target && workload.kind != Kind::Deployment),
     }
 }

@@ -1,7 +1,9 @@
 //! The claim of a Rollout on a workload: an annotation.
 //!
 //! It says who has the workload, what it was before, and what the Rollout has written. It is a hint and no
-//! right: a forged one holds a run, and changes nothing. From it a run is resumed whose status is lost.
+//! right: one that was forged, or copied with its workload, holds a run at most, unless it has the run or the identity
+//! of what is rolled out. One that has these says what the workload was before, and how many pods there are to be. Only
+//! people who may write the sizes can write it. From it a run is resumed whose status is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -8,13 +8,11 @@ use super::desk::Desk;
 use super::signals::Signal;
 use super::state::State;
 use super::step::Step;
+use super::why::INVALID_SPEC;
 use crate::verdict::condition::{READY, RECONCILING, STALLED, Wanted};
 
 /// A batch waits for gates or people.
 pub const BLOCKED: &str = "Blocked";
-
-/// The spec is refused.
-pub(super) const INVALID_SPEC: &str = "InvalidSpec";
 
 /// What a person does who wants to try again.
 const AGAIN: &str = "to try again, annotate this Rollout with sluice.dev/retry";

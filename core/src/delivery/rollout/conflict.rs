@@ -20,14 +20,16 @@ use super::{batch, identity};
 
 mod selector;
 
-/// What stands in the way of a run that would begin, with the target first.
-pub(super) fn at_start(desk: &Desk<'_>, members: &[Member<'_>]) -> Option<Why> {
+/// What stands in the way of a run that would begin, with the target first. One whose status is lost goes on from the
+/// sizes that it has written, and from no others.
+pub(super) fn at_start(desk: &Desk<'_>, run: &Run, members: &[Member<'_>]) -> Option<Why> {
     let Desk { given, plan, again } = *desk;
     let each = || members.iter();
     each()
         .find_map(|member| claimed(given, member))
         .or_else(|| ended(given, members.first()?))
         .or_else(|| each().find_map(|member| autoscaler(given, member)))
+        .or_else(|| each().find_map(|member| overwrites(given, run, member, OR_AGAIN)))
         .or_else(|| selector::overlapping(members))
         .or_else(|| each().find_map(on_delete))
         .or_else(|| {

@@ -64,7 +64,7 @@ pub enum Answer {
 pub struct Told {
     /// The gates.
     pub gates: Gathered,
-    /// The decision as it was recorded: a yes that could not be recorded has become a no.
+    /// The decision. A yes that takes effect was recorded: one that could not be recorded has become a no.
     pub decision: Decision,
 }
 

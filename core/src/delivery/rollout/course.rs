@@ -23,6 +23,11 @@ pub(super) enum Course {
     Scale(Scale),
 }
 
+/// What people are told of a batch: its index, which `lastBatchToRollout` has as well, and its step.
+pub(super) fn called(index: usize, batches: usize) -> String {
+    format!("batch {index} ({}/{batches})", index + 1)
+}
+
 /// A number of pods, as a status has it.
 pub(super) fn count(pods: u32) -> i32 {
     i32::try_from(pods).unwrap_or(i32::MAX)

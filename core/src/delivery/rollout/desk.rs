@@ -8,7 +8,7 @@ use sluice_crds::{Rollout, RolloutStatus};
 use super::app::{self, NotFound};
 use super::applied::AppliedAgain;
 use super::claim::{Claim, Ended};
-use super::course::{count, present};
+use super::course::{called, count, present};
 use super::given::{Given, Member, Name, Pod, Sight, references};
 use super::identity;
 use super::plan::Plan;
@@ -59,9 +59,9 @@ impl<'g> Desk<'g> {
         self.plan.sizes.count()
     }
 
-    /// What people are told of a batch: its index, which `lastBatchToRollout` has as well, and its step.
+    /// What people are told of a batch.
     pub(super) fn called(&self, index: usize) -> String {
-        format!("batch {index} ({}/{})", index + 1, self.batches())
+        called(index, self.batches())
     }
 
     /// The workloads that the spec names, the target first.

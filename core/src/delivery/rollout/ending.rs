@@ -9,7 +9,7 @@ use serde_json::Value;
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::{Mode, RollingState, Run, Size};
 
-use super::batch::{ARMED, PairSizes};
+use super::batch::ARMED;
 use super::claim::Ended;
 use super::course::{Course, count, is_reached, of_pair, pods, present, to_sizes};
 use super::desk::{Desk, OfRun, sizes};
@@ -59,33 +59,58 @@ impl Ending {
 }
 
 /// The sizes at which a run that does not succeed is left. None: as they are.
-pub(super) fn settled(course: &Course, members: &[OfRun<'_>]) -> Option<Vec<Size>> {
+pub(super) fn left(
+    course: &Course,
+    (status, run): (&RolloutStatus, &Run),
+    members: &[OfRun<'_>],
+) -> Option<Vec<Size>> {
+    match status.reverted {
+        true => Some(reverted(course, run, members)),
+        false => settled(course, run, members),
+    }
+}
+
+/// The same where the old version does not come back.
+fn settled(course: &Course, run: &Run, members: &[OfRun<'_>]) -> Option<Vec<Size>> {
     let Course::Pair(pair) = course else {
         return None;
     };
     let now = sizes(members);
-    let settled = to_sizes(&pair.settled(&of_pair(&now)));
-    (settled != now).then_some(settled)
+    let target_was = pods(run.workloads.first().map_or(0, |it| it.was));
+    let settled = to_sizes(&pair.settled(target_was, &had(members), &of_pair(&now)));
+    (settled != now).then(|| of_those_here(settled, members))
+}
+
+/// What each source had before the run. One that is gone takes nothing back.
+fn had(members: &[OfRun<'_>]) -> Vec<u32> {
+    let sources = members.iter().skip(1);
+    let had = sources.map(|(record, member)| member.as_ref().map_or(0, |_| pods(record.was)));
+    had.collect()
+}
+
+/// Nothing is intended for a workload that is gone: one that only could not be read stays as it is.
+fn of_those_here(sizes: Vec<Size>, members: &[OfRun<'_>]) -> Vec<Size> {
+    let all = sizes.into_iter().zip(members);
+    all.map(|(size, (_, member))| member.as_ref().map_or(Size::default(), |_| size))
+        .collect()
 }
 
 /// The sizes of the old version.
-pub(super) fn reverted(course: &Course, run: &Run, members: &[OfRun<'_>]) -> Vec<Size> {
-    let was = |place: usize| pods(run.workloads.get(place).map_or(0, |it| it.was));
+fn reverted(course: &Course, run: &Run, members: &[OfRun<'_>]) -> Vec<Size> {
+    let was = pods(run.workloads.first().map_or(0, |it| it.was));
     let start = pods(run.workloads.first().map_or(0, |it| it.start));
     match course {
-        Course::Pair(_) => {
-            let now = of_pair(&sizes(members));
-            to_sizes(&PairSizes {
-                target: now.target.min(start),
-                sources: (1..members.len()).map(was).collect(),
-            })
+        Course::Pair(pair) => {
+            let target = of_pair(&sizes(members)).target;
+            let reverted = pair.reverted((was, start), &had(members), target);
+            of_those_here(to_sizes(&reverted), members)
         }
         Course::Update(_) => vec![Size {
             replicas: None,
             partition: Some(0),
         }],
         Course::Scale(_) => vec![Size {
-            replicas: Some(count(was(0))),
+            replicas: Some(count(was)),
             partition: None,
         }],
     }

@@ -8,7 +8,7 @@ use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::rollout::marks;
 
 use super::app;
-use super::applied::{SSA, is_left_alone, managed, put};
+use super::applied::{RECONCILE, SSA, managed, put};
 use super::claim;
 use super::hook::hash;
 use super::identity::HASH;
@@ -51,6 +51,8 @@ const OF_CONDITION: &[&str] = &["/type", "/status", "/reason", "/lastTransitionT
 const OF_RELEASE: &[&str] = &["/chartVersion", "/ociDigest", "/status"];
 /// How many releases are kept, the newest first.
 const RELEASES: usize = 5;
+/// The longest word that kustomize-controller reads: `IfNotPresent`.
+const LONGEST_WORD: usize = 12;
 /// What is read of a workload, but for its labels, annotations, owners and template.
 const OF_WORKLOAD: &[&str] = &[
     "/metadata/name",
@@ -119,11 +121,12 @@ fn workload(object: &Value) -> Value {
     let all_labels: Map<String, Value> = labels()
         .chain([app::COMPONENT])
         .filter_map(|it| text(object, "labels", it))
+        .chain(for_flux(object, "labels"))
         .collect();
     let claim = text(object, "annotations", marks::CLAIM);
     let claim = claim.filter(|(_, text)| text.as_str().is_some_and(claim::is_short));
-    let ssa = text(object, "annotations", SSA).filter(|_| is_left_alone(object));
-    let annotations: Map<String, Value> = claim.into_iter().chain(ssa).collect();
+    let annotations = claim.into_iter().chain(for_flux(object, "annotations"));
+    let annotations: Map<String, Value> = annotations.collect();
     kept["metadata"]["labels"] = all_labels.into();
     kept["metadata"]["annotations"] = annotations.into();
     kept["metadata"]["managedFields"] = managed(object);
@@ -134,6 +137,13 @@ fn workload(object: &Value) -> Value {
         kept["spec"]["template"] = template;
     }
     kept
+}
+
+/// What its labels or annotations say to kustomize-controller. What is longer than any of its words is none.
+fn for_flux(object: &Value, of: &str) -> impl Iterator<Item = (String, Value)> {
+    let all = [SSA, RECONCILE].into_iter();
+    let is_short = |text: &Value| text.as_str().is_some_and(|it| it.len() <= LONGEST_WORD);
+    all.filter_map(move |it| text(object, of, it).filter(|(_, text)| is_short(text)))
 }
 
 /// A label, or an annotation.

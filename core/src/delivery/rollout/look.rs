@@ -118,7 +118,7 @@ pub(super) fn look(
     everywhere(desk, status, &mut look);
     look.wakes.extend(desk.next_available());
     match state {
-        State::VerifyingSpec => verifying::look(desk, gates, &mut look),
+        State::VerifyingSpec => verifying::look(desk, status, gates, &mut look),
         State::Succeeded | State::Failed => ends::over(desk, status, state, &mut look),
         State::Deleting if status.run.is_none() => {}
         State::Initializing
@@ -235,10 +235,11 @@ pub(super) fn news_until(desk: &Desk<'_>) -> Option<Timestamp> {
 
 /// Whether a batch may go out, as far as the plan and the gates say.
 fn closed(desk: &Desk<'_>, index: usize, gates: Gates<'_>, look: &mut Look) {
-    let last = desk.plan.partition.unwrap_or(0);
+    let called = desk.called(index);
     if !desk.plan.lets_out(index) {
+        let last = desk.plan.partition.unwrap_or(0);
         let by = Some("spec.rolloutPlan.lastBatchToRollout".to_owned());
-        let message = format!("batch {index} waits: lastBatchToRollout is {last}");
+        let message = format!("{called} waits: lastBatchToRollout is {last}");
         look.say(
             Signal::Closed,
             Why {
@@ -255,11 +256,11 @@ fn closed(desk: &Desk<'_>, index: usize, gates: Gates<'_>, look: &mut Look) {
         Gates::Told(of, decision) if of == index => Why {
             by: decision.decided_by.first().cloned(),
             reason: super::CLOSED,
-            message: format!("batch {index} waits: {}", decision.message),
+            message: format!("{called} waits: {}", decision.message),
         },
         Gates::Told(..) | Gates::Unasked => Why::new(
             "GatesNotAsked",
-            format!("batch {index} waits for its gates to be asked"),
+            format!("{called} waits for its gates to be asked"),
         ),
     };
     look.say(Signal::Closed, closed);

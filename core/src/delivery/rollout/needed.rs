@@ -1,13 +1,15 @@
-//! What has to be known before a look: which objects are read from memory, and which cost requests.
+//! What has to be known before a look: which objects are read from memory, which cost requests, and whether all that
+//! concerns a run is known.
 
 use std::collections::BTreeSet;
 
 use sluice_crds::Rollout;
 use sluice_crds::rollout::Mode;
 
-use super::app;
-use super::given::{Applier, Appliers, Name, references};
-use super::workload::Kind;
+use super::app::{self, NotFound};
+use super::applied::unknown_applier;
+use super::given::{Applier, Appliers, Given, Name, references};
+use super::workload::{Kind, Workload};
 
 /// The Kustomizations and HelmReleases that a spec names.
 pub fn apps(object: &Rollout) -> BTreeSet<Applier> {
@@ -76,4 +78,27 @@ fn goes_out(object: &Rollout) -> bool {
 pub fn target_of_run(object: &Rollout) -> Option<Name> {
     let run = object.status.as_ref()?.run.as_ref()?;
     Name::of(&run.workloads.first()?.r#ref)
+}
+
+/// Whether something that a look may wait for is not known, or not up to date: the workloads of the run, those to which
+/// the spec leads, and what writes to them. What else is in an application concerns no run.
+pub fn is_unsure(given: &Given) -> bool {
+    let named = references(&given.object);
+    let mut named = named.map(|(field, it)| app::workload(given, &field, it));
+    let target = named.next();
+    let is_unknown = |it| matches!(it, Err(NotFound::Unsure(_)));
+    if given.autoscalers.is_err() || target.clone().into_iter().chain(named).any(is_unknown) {
+        return true;
+    }
+    let targets = [target.and_then(Result::ok), target_of_run(&given.object)];
+    let mut workloads = app::of_look(given).into_iter();
+    workloads.any(|name| {
+        let (sight, kind) = (given.sight(&name), name.kind);
+        let is_target = targets.iter().flatten().any(|it| *it == name);
+        sight.is_unsure(&name)
+            || sight.object().is_some_and(|object| {
+                let member = (name, Workload { kind, object });
+                unknown_applier(given, &member, is_target).is_some()
+            })
+    })
 }

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::{BatchRollingState, Held, MetricRecord, RollingState};
 
-use super::acts::{Act, acts};
+use super::acts::{Act, acts, is_withheld};
 use super::calls::batch;
 use super::chain::Chain;
 use super::conditions;
@@ -24,9 +24,10 @@ use super::transition::News;
 use crate::delivery::act::{self, Act as _};
 use crate::delivery::current;
 use crate::revision::Revision;
+use crate::time::clock::Trust;
 use crate::time::span::later;
 use crate::time::stamp::{time, whole_second};
-use crate::verdict::condition::{self, READY, RECONCILING, STALLED, Wanted};
+use crate::verdict::condition::{self, READY, Wanted};
 use crate::verdict::question::Question;
 use crate::verdict::status::requested_at;
 
@@ -98,23 +99,26 @@ fn finish(
     let kept = decided(desk, before, &mut chain, told);
     numbers(desk, before, &mut chain);
     held(desk, &mut chain, kept);
+    timed(desk, &mut chain);
     let object = desk.object();
     let request = requested_at(&object.metadata);
+    let is_quiet = says_nothing_new(desk, before, &chain);
     let status = &mut chain.draft.status;
-    status.observed_generation = object.metadata.generation;
+    status.observed_generation = match is_quiet {
+        true => before.observed_generation,
+        false => object.metadata.generation,
+    };
     status.last_handled_reconcile_at = request.or_else(|| before.last_handled_reconcile_at.clone());
     let done = status.batches.iter().filter(|it| it.done.is_some()).count();
     status.progress = status
         .run
         .is_some()
         .then(|| format!("{done}/{}", desk.batches()));
-    let mut wanted = conditions::all(desk, &chain);
-    let is_left = acts.iter().any(|act| act.writes().is_some());
-    if let Some(refused) = act::still_refused(&before.conditions, is_left) {
-        wanted.retain(|it| ![READY, RECONCILING, STALLED].contains(&it.type_));
-        wanted.extend(refused);
-    }
-    let conditions = match says_nothing_new(desk, before, &chain) {
+    let is_withheld = !chain.draft.moved && is_withheld(desk, before, &chain);
+    let is_left = is_withheld || acts.iter().any(|act| act.writes().is_some());
+    let wanted = conditions::all(desk, &chain);
+    let wanted = act::while_refused(wanted, &before.conditions, is_left);
+    let conditions = match is_quiet {
         true => before.conditions.clone(),
         false => settle(wanted, before, object.metadata.generation, desk.at()),
     };
@@ -158,11 +162,10 @@ fn is_untold(desk: &Desk<'_>, chain: &Chain) -> bool {
         && since.is_none_or(|since| desk.at() < later(since, PATIENCE))
 }
 
-/// Whether the conditions stay as they are: nobody is told yet what holds it, and they are about this spec.
+/// Whether the conditions stay as they are, and about which spec they are: nobody is told yet what holds it.
 fn says_nothing_new(desk: &Desk<'_>, before: &RolloutStatus, chain: &Chain) -> bool {
     is_untold(desk, chain)
         && !chain.draft.moved
-        && before.observed_generation == desk.object().metadata.generation
         && condition::find(&before.conditions, READY).is_some()
 }
 
@@ -247,7 +250,7 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
             false => pods(record.was).saturating_sub(seen.replicas),
         })
     });
-    let all = count(new.saturating_add(old.sum()));
+    let all = count(old.fold(new, u32::saturating_add));
     let is_waiting = chain.step == Step::Wait && !chain.draft.moved;
     if let Some(intent) = chain.draft.status.intent.as_mut().filter(|_| is_waiting)
         && intent.available.is_none_or(|most| all > most)
@@ -260,8 +263,12 @@ fn numbers(desk: &Desk<'_>, before: &RolloutStatus, chain: &mut Chain) {
     }
 }
 
-/// The deadline begins again. One that stands still is moved by the length of its hold when that ends.
+/// The deadline begins again. One that stands still is moved by the length of its hold when that ends. Where the clock
+/// was lost during the hold, it begins when that ends ([`timed`]).
 fn renew(desk: &Desk<'_>, status: &mut RolloutStatus) {
+    if status.held.is_some() && status.deadline.is_none() {
+        return;
+    }
     let from = status.held.as_ref().map_or(desk.at(), |held| held.since.0);
     status.deadline = Some(time(later(from, patience(desk, status))));
 }
@@ -324,7 +331,7 @@ fn held(desk: &Desk<'_>, chain: &mut Chain, kept: bool) {
             });
         }
         None => {
-            if chain.draft.status.held.is_some() {
+            if chain.draft.status.held.is_some() && chain.draft.status.deadline.is_some() {
                 let moved = deadline(desk, &chain.draft.status).look(false, desk.at());
                 chain.draft.status.deadline = Some(time(moved.at));
             }
@@ -334,6 +341,20 @@ fn held(desk: &Desk<'_>, chain: &mut Chain, kept: bool) {
     if is_over {
         chain.draft.status.deadline = None;
         chain.draft.status.held = None;
+    }
+}
+
+/// There is no deadline while the clock cannot be relied on: once it is right, a run that works has all its time again.
+/// So has one that is held once it works: since when it is held may have been said by the wrong clock.
+fn timed(desk: &Desk<'_>, chain: &mut Chain) {
+    let status = &mut chain.draft.status;
+    let works = !chain.state.is_over() && status.held.is_none();
+    match desk.now().trust {
+        Trust::Lost(_) => status.deadline = None,
+        Trust::Good | Trust::Drifting(_) if works && status.deadline.is_none() => {
+            renew(desk, status);
+        }
+        Trust::Good | Trust::Drifting(_) => {}
     }
 }
 

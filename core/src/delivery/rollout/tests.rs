@@ -22,14 +22,21 @@ use cluster::{Cluster, line, name};
 
 mod afterwards;
 mod apps;
+mod asked;
 mod batches;
 pub(crate) mod cluster;
 mod conflicts;
+mod deadline;
+mod deleted;
 mod ends;
+mod halfway;
 mod in_place;
 mod limits;
 mod lost;
 mod pairs;
+mod policies;
+mod refused;
+mod scaled;
 mod shown;
 mod waits;
 

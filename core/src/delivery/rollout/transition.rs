@@ -13,7 +13,7 @@ use super::begin::Beginning;
 use super::calls::batch;
 use super::course::{Course, count};
 use super::desk::{Desk, sizes};
-use super::ending::{rearmed, reverted, settled};
+use super::ending::{left, rearmed};
 use super::hold::Deadline;
 use super::identity;
 use super::look::{Gates, Look};
@@ -284,10 +284,7 @@ impl Draft {
         let members = desk.of_run(&run);
         // A revert that is on its way goes on.
         self.status.reverted |= reverts;
-        let sizes = match self.status.reverted {
-            true => Some(reverted(&course, &run, &members)),
-            false => settled(&course, &members),
-        };
+        let sizes = left(&course, (&self.status, &run), &members);
         self.intend(desk, None, sizes);
     }
 

@@ -14,10 +14,10 @@ use sluice_crds::rollout::{
 };
 use sluice_crds::{Rollout, RolloutStatus};
 
-use super::conditions::INVALID_SPEC;
-use super::course::Course;
+use super::course::{Course, called};
 use super::given::Name;
 use super::plan::{Plan, check};
+use super::why::INVALID_SPEC;
 use super::workload::Workload;
 use super::{KIND, identity};
 use crate::verdict::condition::{READY, STALLED, find, find_true};
@@ -218,6 +218,11 @@ impl View {
     pub fn is_refused(&self) -> bool {
         let outcome = self.outcome.as_ref();
         outcome.is_some_and(|it| it.reason == INVALID_SPEC)
+    }
+
+    /// What people are told of a batch.
+    pub fn called(&self, index: usize) -> String {
+        called(index, self.batches.len())
     }
 
     /// The first batch that is not out.

@@ -5,6 +5,9 @@ use crate::verdict::condition::cut;
 /// The longest message, in bytes. Names of other objects are in it, which anybody may have written.
 const LONGEST: usize = 1 << 10;
 
+/// The spec is refused.
+pub(super) const INVALID_SPEC: &str = "InvalidSpec";
+
 /// A message that goes into a status.
 pub(super) fn short(message: String) -> String {
     cut(message, LONGEST)

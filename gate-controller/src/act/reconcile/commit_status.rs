@@ -12,6 +12,7 @@ use sluice_core::delivery::commit_status::is_same_name;
 use sluice_core::delivery::commit_status::report::{self, Errand, Given, Refusal};
 use sluice_crds::CommitStatus;
 
+use super::promotion_strategy::access::may_use;
 use super::promotion_strategy::rivals;
 use super::{Context, Outcome, Reconciled, git_repository_access, status};
 use crate::act::forges::Located;
@@ -129,7 +130,7 @@ fn reserved_by(
     found.retain(|(it, strategy)| {
         let access = git_repository_access::named(it, &strategy.spec.repo_ref);
         is_same_name(&strategy.spec.status_name, &object.spec.name)
-            && rivals::may_use(world, it, strategy)
+            && may_use(world, it, strategy)
             && (access == own || rivals::has_read(world, repositories, it, strategy))
     });
     let (own, others): (Vec<_>, Vec<_>) = found

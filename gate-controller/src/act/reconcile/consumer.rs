@@ -134,7 +134,10 @@ pub(super) async fn apply<K: Consumer>(
 }
 
 /// Writes the status, and reports what is new in it. Returns the consumer as it is then.
-async fn write<K: Consumer>(
+///
+/// # Errors
+/// The API server refuses the write, or does not answer.
+pub(super) async fn write<K: Consumer>(
     context: &Context,
     key: &ObjectKey,
     object: &K,

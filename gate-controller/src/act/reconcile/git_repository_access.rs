@@ -14,7 +14,7 @@ use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::GitRepositoryAccess;
 use sluice_crds::git_repository_access::{AccessReference, GitRepositoryAccessStatus};
 
-use super::promotion_strategy::rivals;
+use super::promotion_strategy::access::may_use;
 use super::{Context, Outcome, Reconciled, status};
 use crate::act::forges::Located;
 use crate::cluster::key::{ObjectKey, Work};
@@ -133,7 +133,7 @@ pub(crate) fn concerns_us(context: &Context, access: &ObjectKey) -> bool {
     let labels = |it: &Work| match it.kind {
         Kind::PromotionStrategy => {
             let object = object_of(&world.promotion_strategies, &it.key)?;
-            rivals::may_use(world, &it.key, &object).then(|| object.labels().clone())
+            may_use(world, &it.key, &object).then(|| object.labels().clone())
         }
         Kind::PullRequest => {
             let object = object_of(&world.pull_requests, &it.key)?;

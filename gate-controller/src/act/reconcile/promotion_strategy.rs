@@ -20,6 +20,7 @@ use crate::cluster::kind::Kind;
 use crate::observe::cache::{Cache, Change};
 use crate::observe::world::World;
 
+pub(crate) mod access;
 mod apply;
 mod gather;
 mod news;
@@ -82,7 +83,7 @@ impl Reconciled for PromotionStrategy {
         }
         let own = Work::own(Kind::PromotionStrategy, key.clone());
         let access = access_of(key, &object.spec.repo_ref).key;
-        let may = gather::access(world, key, &object);
+        let may = access::readiness(world, key, &object);
         // Nothing is read of a repository that it may not use.
         let needed = match may {
             Access::Ready => branches(&object).collect(),

@@ -24,6 +24,8 @@ mod apply;
 pub(crate) mod calls;
 mod gather;
 mod news;
+#[cfg(test)]
+mod tests;
 
 use gather::InMemory;
 
@@ -73,7 +75,7 @@ impl Reconciled for Rollout {
         let now = world.now(context.clock.now());
         let given = match gather::gather(context, key, &object, memory, now).await {
             Ok(given) => given,
-            Err(error) => return account::refused(context, key, &object, error).await,
+            Err(error) => return account::refused(context, key, &object, error, now).await,
         };
         let considered = rollout::consider(&given);
         let answer = match &considered.question {
@@ -94,7 +96,7 @@ impl Reconciled for Rollout {
         batches.note(&own, (&before, &after), (began, context.clock.now()));
         // Where there is news nothing was done but the status, which was accepted.
         for item in news {
-            news::tell(context, key, &object, item);
+            news::tell(context, key, (&object, &after), item);
         }
         if hears {
             context.calls.accepted(&own, &given.arrived);
@@ -110,7 +112,7 @@ fn requests(key: &ObjectKey, name: &Name) -> Request {
     Request::new(format!("/apis/{version}/namespaces/{namespace}/{plural}"))
 }
 
-/// Asks the gates that a batch has to pass, and records the answer.
+/// Asks the gates that a batch has to pass. The answer is recorded, but for a yes that does not take effect yet.
 async fn ask(context: &Context, given: &Given, question: &Question, takes_effect: bool) -> Answer {
     let Question { subject, sets, .. } = question;
     let gates = gate::set::gather_all(context.world.as_ref(), sets, subject, given.now.at);
@@ -121,9 +123,12 @@ async fn ask(context: &Context, given: &Given, question: &Question, takes_effect
     let revision = revision.and_then(|it| Revision::parse(it).ok());
     let asked = question::Question::new(given.now, revision.as_ref());
     let decision = gates.decide(subject.clone(), asked);
-    // By a no nothing is done.
-    let takes_effect = takes_effect && decision.allowed;
-    let decision = consumer::record(context, &decision, takes_effect).await;
+    let decision = match (decision.allowed, takes_effect) {
+        // It is asked again when it takes effect: only that answer is reported.
+        (true, false) => decision,
+        // By a no nothing is done.
+        (allowed, _) => consumer::record(context, &decision, allowed).await,
+    };
     Answer::Told(Box::new(Told { gates, decision }))
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use sluice_crds::gated_source::ConsumerKind;
 
+use super::SSA_FIELDS;
 use crate::delivery::rollout::workload::Kind;
 
 /// As whom rollouts write.
@@ -24,11 +26,13 @@ fn path(pointer: &str) -> String {
     fields.fold("/fieldsV1".to_owned(), |path, field| path + "/f:" + field)
 }
 
-/// The entries of `managedFields` that have a field which a rollout writes, or the template, with nothing else.
+/// The entries of `managedFields` that have a field which a rollout writes, the template, or what Flux leaves alone, with
+/// nothing else.
 pub(in crate::delivery::rollout) fn managed(object: &Value) -> Value {
     let written = Kind::ALL.iter().flat_map(|kind| kind.fields());
     let paths: BTreeSet<String> = written
         .chain(&["/spec/replicas", "/spec/template"])
+        .chain(SSA_FIELDS.iter().map(|(_, field)| field))
         .map(|it| path(it))
         .collect();
     let entries = object.pointer("/metadata/managedFields");
@@ -45,20 +49,31 @@ pub(in crate::delivery::rollout) fn managed(object: &Value) -> Value {
     kept.collect()
 }
 
-/// Whether a manager has applied the field.
-pub(super) fn applies(object: &Value, pointer: &str, manager: &str) -> bool {
+/// Whether this part of Flux has applied the field.
+pub(super) fn applies(object: &Value, pointer: &str, applier: ConsumerKind) -> bool {
     entries(object, pointer)
         .iter()
-        .any(|entry| entry["manager"] == manager && entry["operation"] == "Apply")
+        .any(|entry| is_applied(entry, applier))
 }
 
-/// When a manager has applied something of the spec last that was another value before.
-pub(super) fn applied_at(object: &Value, manager: &str) -> Option<Timestamp> {
+/// When this part of Flux has applied something of the spec last that was another value before.
+pub(super) fn applied_at(object: &Value, applier: ConsumerKind) -> Option<Timestamp> {
     let applied = entries(object, "/spec").into_iter();
-    let applied = applied.filter(|it| it["manager"] == manager && it["operation"] == "Apply");
+    let applied = applied.filter(|it| is_applied(it, applier));
     applied
         .filter_map(|entry| entry["time"].as_str()?.parse().ok())
         .max()
+}
+
+/// Whether an entry is what this part of Flux has applied. helm-controller also applies by updates: where it corrects
+/// drift, and a release that is not applied by the server.
+fn is_applied(entry: &Value, applier: ConsumerKind) -> bool {
+    match applier {
+        ConsumerKind::Kustomization => {
+            entry["manager"] == "kustomize-controller" && entry["operation"] == "Apply"
+        }
+        ConsumerKind::HelmRelease => entry["manager"] == "helm-controller",
+    }
 }
 
 /// Who has written the field last, but for ourselves.
@@ -74,6 +89,42 @@ pub(in crate::delivery::rollout) fn owner(object: &Value, pointer: &str) -> Opti
 /// Puts a value where a pointer leads, through objects.
 pub(in crate::delivery::rollout) fn put(into: &mut Value, pointer: &str, value: Value) {
     let fields = pointer.split('/').skip(1);
+    let fields = fields.map(|field| field.replace("~1", "/").replace("~0", "~"));
     let place = fields.fold(into, |place, field| &mut place[field]);
     *place = value;
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const KUSTOMIZATION: ConsumerKind = ConsumerKind::Kustomization;
+    const HELM_RELEASE: ConsumerKind = ConsumerKind::HelmRelease;
+
+    #[rstest]
+    #[case::by_the_server(KUSTOMIZATION, "kustomize-controller", "Apply", true)]
+    #[case::an_update(KUSTOMIZATION, "kustomize-controller", "Update", false)]
+    #[case::of_the_other(KUSTOMIZATION, "helm-controller", "Apply", false)]
+    #[case::a_release_by_the_server(HELM_RELEASE, "helm-controller", "Apply", true)]
+    #[case::a_release_by_updates(HELM_RELEASE, "helm-controller", "Update", true)]
+    #[case::by_the_program(HELM_RELEASE, "helm", "Update", false)]
+    #[case::by_a_person(HELM_RELEASE, "kubectl-edit", "Update", false)]
+    fn what_flux_has_applied_is_known_by_its_manager(
+        #[case] kind: ConsumerKind,
+        #[case] manager: &str,
+        #[case] operation: &str,
+        #[case] applies: bool,
+    ) {
+        let at = "2026-11-23T09:30:00Z";
+        let object = json!({"metadata": {"managedFields": [{
+            "manager": manager, "operation": operation, "time": at,
+            "fieldsV1": {"f:spec": {"f:replicas": {}}},
+        }]}});
+        assert_eq!(super::applies(&object, "/spec/replicas", kind), applies);
+        assert!(!super::applies(&object, "/spec/paused", kind));
+        let expected = applies.then(|| at.parse().unwrap());
+        assert_eq!(applied_at(&object, kind), expected);
+    }
 }

@@ -97,10 +97,53 @@ fn the_sources_never_stay_short(
     #[case] present: PairSizes,
     #[case] expected: &[u32],
 ) {
-    assert_eq!(pair(None, was).settled(&present).sources, expected);
+    assert_eq!(pair(None, was).settled(0, was, &present).sources, expected);
     // Pods that a greater total has never made are not made by the old version either.
-    let greater = pair(Some(100), was).settled(&present);
+    let greater = pair(Some(100), was).settled(0, was, &present);
     assert_eq!(greater.sources, expected);
+}
+
+/// A run may begin in the middle of another one's work. In the end there are as many pods as before it.
+#[rstest]
+#[case::a_half_of_decrease_first(sizes(6, &[1]), &[4])]
+#[case::a_target_that_is_gone(sizes(0, &[4]), &[10])]
+fn pods_that_the_target_had_before_are_made_up_for(
+    #[case] present: PairSizes,
+    #[case] expected: &[u32],
+) {
+    let pair = pair(Some(10), &[4]);
+    assert_eq!(pair.settled(6, &[4], &present).sources, expected);
+}
+
+/// The target had 5 pods before the run, and the sources had 6, 4 and none. Of one that is gone nothing is given back.
+#[rstest]
+#[case::the_last_one_with_pods(&[6, 4, 0], sizes(0, &[6, 4, 0]), &[6, 9, 0])]
+#[case::each_first_gets_what_it_had(&[6, 4, 0], sizes(0, &[0, 3, 0]), &[6, 9, 0])]
+#[case::one_that_is_here(&[6, 0, 0], sizes(5, &[2, 0, 0]), &[10, 0, 0])]
+#[case::nobody(&[0, 0, 0], sizes(5, &[0, 0, 0]), &[0, 0, 0])]
+fn a_source_that_had_no_pods_gets_none(
+    #[case] had: &[u32],
+    #[case] present: PairSizes,
+    #[case] expected: &[u32],
+) {
+    let pair = pair(Some(15), &[6, 4, 0]);
+    assert_eq!(pair.settled(5, had, &present).sources, expected);
+}
+
+/// The same, and the target has begun with 5 pods and has 9.
+#[rstest]
+#[case::all_are_here(&[6, 4, 0], 9, sizes(5, &[6, 4, 0]))]
+#[case::the_target_is_gone(&[6, 4, 0], 0, sizes(0, &[6, 9, 0]))]
+#[case::a_source_is_gone(&[6, 0, 0], 9, sizes(5, &[10, 0, 0]))]
+#[case::all_with_pods_are_gone(&[0, 0, 0], 9, sizes(9, &[0, 0, 0]))]
+#[case::and_there_are_more_than_before(&[0, 0, 0], 17, sizes(17, &[0, 0, 0]))]
+fn a_revert_brings_back_what_was_there(
+    #[case] had: &[u32],
+    #[case] target: u32,
+    #[case] expected: PairSizes,
+) {
+    let pair = pair(Some(15), &[6, 4, 0]);
+    assert_eq!(pair.reverted((5, 5), had, target), expected);
 }
 
 fn seen(wanted: u32, replicas: u32, available: u32) -> Seen {
@@ -202,19 +245,33 @@ proptest! {
         prop_assert_eq!(present.old(), 0);
     }
 
-    /// Wherever a run ends, the pods are there that were there.
+    /// Wherever a run ends, the pods are there that were there, as far as any source that had some is still here.
     #[test]
     fn an_end_leaves_as_many_pods_as_there_were(
         was in prop::collection::vec(0..40_u32, 1..4),
         left in prop::collection::vec(0..40_u32, 4),
+        here in prop::collection::vec(any::<bool>(), 4),
         target in 0..60_u32,
+        target_was in 0..20_u32,
     ) {
-        let sources: Vec<u32> = was.iter().zip(&left).map(|(was, left)| *was.min(left)).collect();
-        let settled = pair(None, &was).settled(&sizes(target, &sources));
-        let sum: u64 = was.iter().map(|size| u64::from(*size)).sum();
-        prop_assert!(u64::from(settled.target) + settled.old() >= sum);
+        let had = was.iter().zip(here).map(|(was, is_here)| if is_here { *was } else { 0 });
+        let had: Vec<u32> = had.collect();
+        let sources: Vec<u32> = had.iter().zip(&left).map(|(had, left)| *had.min(left)).collect();
+        let sum: u64 = was.iter().map(|size| u64::from(*size)).sum::<u64>() + u64::from(target_was);
+        let total = u32::try_from(sum).unwrap();
+        let pair = pair(Some(total), &was);
+        let settled = pair.settled(target_was, &had, &sizes(target, &sources));
+        prop_assert_eq!(settled.target, target);
         let grown = settled.sources.iter().zip(&sources).all(|(after, before)| after >= before);
         prop_assert!(grown);
-        prop_assert_eq!(settled.target, target);
+        let reverted = pair.reverted((target_was, target_was), &had, target);
+        for end in [settled, reverted] {
+            let is_left = u64::from(end.target) + end.old() >= sum.min(u64::from(target));
+            prop_assert!(is_left);
+            let comes_back = had.iter().any(|had| *had > 0);
+            prop_assert!(!comes_back || u64::from(end.target) + end.old() >= sum);
+            let is_new = end.sources.iter().zip(&had).any(|(size, had)| *had == 0 && *size > 0);
+            prop_assert!(!is_new);
+        }
     }
 }

@@ -90,7 +90,8 @@ fn contested(
     if let Some((index, _)) = changed {
         let by = Some(format!("spec.rolloutPlan.rolloutBatches[{index}]"));
         let message = format!(
-            "batch {index} is out, and the plan ends with it or has another one in its place; bring the plan back, or begin another run by another spec.revision or sluice.dev/retry"
+            "{} is out, and the plan ends with it or has another one in its place; bring the plan back, or begin another run by another spec.revision or sluice.dev/retry",
+            desk.called(index)
         );
         look.say(
             Signal::Contested,
@@ -158,7 +159,7 @@ fn there(
     match course.due(&wanted, goal, unavailable, &here, available) {
         Due::Nothing => {}
         Due::Target | Due::Sources | Due::Pods => {
-            look.wait(waits_for_pods(index, goal, available));
+            look.wait(waits_for_pods(&desk.called(index), goal, available));
         }
     }
 }
@@ -246,12 +247,13 @@ fn pods(
     let available = here.first().and_then(|target| desk.available(target));
     let due = course.due(&intent.sizes, goal, unavailable, &here, available);
     let is_in_place = matches!(course, Course::Update(_) | Course::Scale(_));
+    let called = desk.called(index);
     match due {
         Due::Nothing => look.is_ready = true,
-        Due::Target | Due::Sources => look.wait(format!("the sizes of batch {index} are written")),
+        Due::Target | Due::Sources => look.wait(format!("the sizes of {called} are written")),
         // The object has its size, and the next state waits for its pods.
         Due::Pods if is_in_place && state == State::BatchInRolling => {}
-        Due::Pods => look.wait(waits_for_pods(index, goal, available)),
+        Due::Pods => look.wait(waits_for_pods(&called, goal, available)),
     }
     // What is not up to date for a moment breaks no row: only a value does.
     let counts = look.is_ready || look.signals.has(Signal::Stale);
@@ -260,12 +262,13 @@ fn pods(
     }
 }
 
-fn waits_for_pods(index: usize, goal: u32, available: Option<u32>) -> String {
+/// Why a batch of this name waits.
+fn waits_for_pods(called: &str, goal: u32, available: Option<u32>) -> String {
     match available {
         Some(available) => {
-            format!("batch {index} waits for pods: {available} of {goal} are available")
+            format!("{called} waits for pods: {available} of {goal} are available")
         }
-        None => format!("the pods of batch {index} are not listed yet"),
+        None => format!("the pods of {called} are not listed yet"),
     }
 }
 

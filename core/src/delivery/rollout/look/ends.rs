@@ -1,14 +1,14 @@
 //! Where a run ends.
 
 use sluice_crds::RolloutStatus;
-use sluice_crds::rollout::Size;
+use sluice_crds::rollout::{Intent, Run, Size};
 
 use super::{Look, Why, batches, course, presence, waits_for_news};
 use crate::delivery::rollout::app::NotFound;
 use crate::delivery::rollout::conflict::{self, Latched, Undoing};
 use crate::delivery::rollout::course::Course;
 use crate::delivery::rollout::desk::{Desk, OfRun};
-use crate::delivery::rollout::ending::{Ending, ending, releases, settled};
+use crate::delivery::rollout::ending::{Ending, ending, left, releases};
 use crate::delivery::rollout::given::Name;
 use crate::delivery::rollout::signals::Signal;
 use crate::delivery::rollout::state::{Illegal, State};
@@ -37,8 +37,9 @@ pub(super) fn look(
         let message = "what its workloads are is not known; they are left as they are";
         look.say(Signal::Contested, Why::new("Unknown", message));
     }
-    if !look.signals.has(Signal::Stale) && state != State::Finalising && !status.reverted {
-        look.settles = short_of_pods(&course, status, &members);
+    let is_known = !look.signals.has(Signal::Stale) && !look.signals.has(Signal::Contested);
+    if is_known && state != State::Finalising {
+        look.settles = short_of_pods(&course, (status, run), &members);
     }
     let ending = ending(desk, status, run, &members);
     let here = members.iter().enumerate();
@@ -67,21 +68,32 @@ pub(super) fn look(
     Ok(())
 }
 
-/// The sizes that leave nobody short of pods, where those that are intended do: the target has gone while a run ends.
+/// The sizes that leave nobody short of pods, where those that are intended do: a workload has gone while a run ends.
 fn short_of_pods(
     course: &Course,
-    status: &RolloutStatus,
+    (status, run): (&RolloutStatus, &Run),
     members: &[OfRun<'_>],
 ) -> Option<Vec<Size>> {
-    let is_gone = members.first().is_some_and(|(_, target)| target.is_none());
-    let sizes = settled(course, members).filter(|_| is_gone)?;
-    let of_sources = |sizes: &[Size]| -> i64 {
-        let sources = sizes.iter().skip(1).filter_map(|it| it.replicas);
-        sources.map(i64::from).sum()
+    if members.iter().all(|(_, member)| member.is_some()) {
+        return None;
+    }
+    let sizes = left(course, (status, run), members)?;
+    let of_those_here = |sizes: &[Size]| -> i64 {
+        let all = sizes.iter().zip(members);
+        let here = all.filter(|(_, (_, member))| member.is_some());
+        here.filter_map(|(size, _)| size.replicas.map(i64::from))
+            .sum()
     };
     let intent = status.intent.as_ref().filter(|it| it.batch.is_none());
-    let is_more = intent.is_none_or(|it| of_sources(&sizes) > of_sources(&it.sizes));
-    is_more.then_some(sizes)
+    // It was intended while the workload was here. Nothing is intended a second time because it is gone: what somebody
+    // writes to the others meanwhile is theirs.
+    let is_new = |it: &Intent| {
+        let mut all = it.sizes.iter().zip(members);
+        all.any(|(size, (_, member))| member.is_none() && *size != Size::default())
+    };
+    let is_more = |it: &Intent| of_those_here(&sizes) > of_those_here(&it.sizes);
+    let is_due = intent.is_none_or(|it| is_new(it) && is_more(it));
+    is_due.then_some(sizes)
 }
 
 /// What stands in the way of what is written now.

@@ -1,5 +1,7 @@
 //! What is left of a run that is over, and what may still be done with it.
 
+use rstest::rstest;
+
 use super::super::claim::{Claim, Ended};
 use super::ends::until;
 use super::*;
@@ -174,18 +176,20 @@ fn a_source_with_another_template_gets_no_pods() {
 }
 
 /// The remedy that the message names.
-#[test]
-fn a_retry_goes_on_from_where_a_source_was_scaled_down() {
+#[rstest]
+#[case::down(3, 10)]
+#[case::beyond_the_total(12, 12)]
+fn a_retry_goes_on_from_what_a_source_was_scaled_to(#[case] source: u64, #[case] total: u64) {
     let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
     play.run();
-    scale(&mut play, &v1(), 3);
+    scale(&mut play, &v1(), source);
     play.run();
     assert_eq!(play.state(), "batchReady 0, held: FieldOverwritten");
     play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
     play.retry("1");
     play.run();
     assert_eq!(play.state(), "rolloutSucceed");
-    assert_eq!(play.present(), (10, 0));
+    assert_eq!(play.present(), (total, 0));
 }
 
 /// All pods are new: what others do to the object keeps it neither from being armed nor the Rollout from going.

@@ -6,6 +6,8 @@ use super::given::Applier;
 use super::*;
 
 mod releases;
+mod siblings;
+mod unfit;
 
 const FIRST: &str = "main@sha1:1111111111111111111111111111111111111111";
 const SECOND: &str = "main@sha1:2222222222222222222222222222222222222222";
@@ -136,89 +138,6 @@ fn a_revision_of_the_spec_comes_before_the_one_of_flux() {
     assert_eq!(play.told[0].subject.revision.as_deref(), Some("2.0.0"));
 }
 
-fn label(play: &mut Play, of: &Name, component: &str) {
-    let object = play.cluster.workloads.get_mut(of).unwrap();
-    object["metadata"]["labels"] = json!({"app.kubernetes.io/component": component});
-}
-
-#[test]
-fn of_several_workloads_the_component_says_which() {
-    let mut play = apps(&json!({}));
-    play.deployment("worker", 3, "worker:1");
-    let both = ["shop_web-v2_apps_Deployment", "shop_worker_apps_Deployment"];
-    put(&mut play, "web-v2", kustomization(SECOND, &both));
-    label(&mut play, &name(Kind::Deployment, "worker"), "worker");
-    play.run();
-    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
-    assert_eq!(
-        ready_message(&play),
-        "spec.component: Kustomization web-v2 has several workloads: Deployment web-v2, Deployment worker (worker); write which one, such as `component: worker`: the value of its label app.kubernetes.io/component"
-    );
-    // Neither has a workload of this component yet: that may come.
-    play.spec(&json!({"component": "web"}));
-    play.run();
-    assert_eq!(play.state(), "verifyingSpec");
-    assert_eq!(
-        ready_message(&play),
-        "no workload of Kustomization web-v2 has the label app.kubernetes.io/component: web; there are Deployment web-v2, Deployment worker (worker)"
-    );
-    label(&mut play, &v1(), "web");
-    label(&mut play, &v2(), "web");
-    play.run();
-    assert_eq!(play.state(), "rolloutSucceed");
-    assert_eq!(play.present(), (10, 0));
-    assert_eq!(play.cluster.replicas(&name(Kind::Deployment, "worker")), 3);
-}
-
-#[test]
-fn two_workloads_of_one_component_hold_until_one_has_another() {
-    let mut play = apps(&json!({"component": "web"}));
-    play.deployment("api", 3, "api:1");
-    put(
-        &mut play,
-        "web-v2",
-        kustomization(
-            SECOND,
-            &["shop_web-v2_apps_Deployment", "shop_api_apps_Deployment"],
-        ),
-    );
-    for of in [v1(), v2(), name(Kind::Deployment, "api")] {
-        label(&mut play, &of, "web");
-    }
-    play.run();
-    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
-    assert_eq!(play.ready(), ("False".into(), "ApplicationUnfit".into()));
-    let message = ready_message(&play);
-    assert!(
-        message.contains("Deployment web-v2 (web), Deployment api (web); give each another value"),
-        "{message}"
-    );
-    rests(&mut play);
-    label(&mut play, &name(Kind::Deployment, "api"), "api");
-    play.run();
-    assert_eq!(play.state(), "rolloutSucceed");
-}
-
-#[test]
-fn workloads_of_other_namespaces_hold_and_do_not_count_beside_own_ones() {
-    let mut play = apps(&json!({}));
-    put(
-        &mut play,
-        "web-v2",
-        kustomization(SECOND, &["prod_web-v2_apps_Deployment"]),
-    );
-    play.run();
-    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
-    assert_eq!(
-        ready_message(&play),
-        "spec.targetRef: the workloads of Kustomization web-v2 are in another namespace: Deployment prod/web-v2; name the workload itself, in a Rollout of its namespace"
-    );
-    let both = ["prod_web-v2_apps_Deployment", "shop_web-v2_apps_Deployment"];
-    put(&mut play, "web-v2", kustomization(SECOND, &both));
-    play.run();
-    assert_eq!(play.state(), "rolloutSucceed");
-}
-
 /// A kind of OpenKruise has the name of one of Kubernetes.
 #[test]
 fn what_is_no_workload_is_not_looked_at() {
@@ -234,36 +153,6 @@ fn what_is_no_workload_is_not_looked_at() {
     assert!(found.elsewhere.is_empty());
 }
 
-#[test]
-fn what_references_lead_to_has_to_belong_together() {
-    let mut play = apps(&json!({}));
-    put(
-        &mut play,
-        "web-v1",
-        kustomization(FIRST, &["shop_web-v2_apps_Deployment"]),
-    );
-    play.run();
-    assert_eq!(play.state(), "verifyingSpec, held: ApplicationUnfit");
-    assert_eq!(
-        ready_message(&play),
-        "spec.sourceRef[0]: the workloads are Deployment web-v2, Deployment web-v2: it is the target; name the object with the old version"
-    );
-    let mut play = apps(&json!({}));
-    play.cluster
-        .add(Kind::StatefulSet, "db", 2, "db:1", &json!({}));
-    put(
-        &mut play,
-        "web-v2",
-        kustomization(FIRST, &["shop_db_apps_StatefulSet"]),
-    );
-    play.run();
-    let message = ready_message(&play);
-    assert!(
-        message.contains("it is a Deployment, and the target is a StatefulSet"),
-        "{message}"
-    );
-}
-
 /// A Kustomization with `wait` that brings the Rollout must not wait for it for ever.
 #[test]
 fn the_run_waits_for_flux_and_is_ready_meanwhile() {
@@ -273,17 +162,27 @@ fn the_run_waits_for_flux_and_is_ready_meanwhile() {
             "lastTransitionTime": "2026-11-23T09:00:00Z",
         }])
     };
+    let suspended = |status: &str| {
+        json!({
+            "spec": {"suspend": true},
+            "status": {"lastAppliedRevision": FIRST, "conditions": ready(status)},
+        })
+    };
+    let see = "see its conditions";
+    let resume = "it was suspended while Flux was at work on it; if that does not end, resume it by `flux resume kustomization web-v2 -n shop`";
     let changes = [
-        json!({"lastAppliedRevision": null}),
-        json!({"lastAppliedRevision": FIRST}),
-        json!({"conditions": ready("Unknown")}),
-        json!({"observedGeneration": 0}),
+        (json!({"status": {"lastAppliedRevision": null}}), see),
+        (json!({"status": {"lastAppliedRevision": FIRST}}), see),
+        (json!({"status": {"conditions": ready("Unknown")}}), see),
+        (json!({"status": {"observedGeneration": 0}}), see),
+        (suspended("False"), see),
+        (suspended("Unknown"), resume),
     ];
-    for change in changes {
+    for (change, remedy) in changes {
         let mut play = apps(&json!({}));
         play.gate("open");
         let mut app = kustomization(SECOND, &["shop_web-v2_apps_Deployment"]);
-        json_patch::merge(&mut app["status"], &change);
+        json_patch::merge(&mut app, &change);
         put(&mut play, "web-v2", app);
         play.run();
         assert_eq!(play.state(), "verifyingSpec, held: NotApplied", "{change}");
@@ -292,7 +191,7 @@ fn the_run_waits_for_flux_and_is_ready_meanwhile() {
         assert_eq!(held.by.as_deref(), Some("Kustomization shop/web-v2"));
         assert_eq!(
             held.message,
-            "Kustomization shop/web-v2 has not applied its newest revision yet: see its conditions"
+            format!("Kustomization shop/web-v2 has not applied its newest revision yet: {remedy}")
         );
         assert!(play.told.is_empty());
         rests(&mut play);
@@ -453,30 +352,4 @@ fn a_stateful_set_of_an_application_is_rolled_out_commit_by_commit() {
     }
     assert_eq!(asked(&play), [SECOND, FIRST]);
     rests(&mut play);
-}
-
-/// People who may write the status of a Kustomization write its inventory.
-#[test]
-fn a_forged_inventory_makes_no_long_message() {
-    let mut play = apps(&json!({}));
-    let of = |name: String| format!("shop_{name}_apps_Deployment");
-    let mut ids: Vec<_> = (10..60).map(|it| of(it.to_string().repeat(100))).collect();
-    ids.push(of("x".repeat(100_000)));
-    ids.push(format!("{}_web_apps_Deployment", "x".repeat(100_000)));
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
-    put(&mut play, "web-v2", kustomization(SECOND, &ids));
-    play.run();
-    let held = play.status().held.unwrap();
-    assert_eq!(held.reason, "ApplicationUnfit");
-    assert!(held.message.len() <= 1024, "{}", held.message.len());
-    assert!(held.message.contains("write which one"), "{}", held.message);
-    // What cannot be the name of an object is none.
-    put(&mut play, "web-v2", kustomization(SECOND, &ids[50..]));
-    play.run();
-    assert_eq!(play.status().held, None);
-    let message = ready_message(&play);
-    assert!(
-        message.contains("has not applied a Deployment"),
-        "{message}"
-    );
 }

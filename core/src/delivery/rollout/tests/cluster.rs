@@ -40,7 +40,7 @@ pub struct Cluster {
     pub rollout: Option<Rollout>,
     pub workloads: BTreeMap<Name, Value>,
     pub pods: BTreeMap<Name, Vec<ModelPod>>,
-    revisions: BTreeMap<String, Value>,
+    pub revisions: BTreeMap<String, Value>,
     pub autoscalers: Vec<Autoscaler>,
     pub others: BTreeMap<String, String>,
     /// Null: there is none. Those that are not here are not listed yet.

@@ -126,6 +126,73 @@ fn what_somebody_else_has_written_holds_and_is_not_written_again() {
     assert_eq!(play.state(), "rolloutSucceed");
 }
 
+fn scale_source(play: &mut Play, replicas: u64) {
+    let field = "/spec/replicas";
+    play.cluster
+        .foreign(&v1(), field, replicas.into(), "kubectl");
+}
+
+/// What was let out is not carried to its end where somebody else writes.
+#[test]
+fn a_conflict_in_the_middle_of_a_batch_keeps_the_old_pods() {
+    type Does = fn(&mut Play);
+    let cases: [(&str, Does, Does); 2] = [
+        (
+            "Autoscaler",
+            |play| play.cluster.autoscalers.push(hpa("web-v1")),
+            |play| play.cluster.autoscalers.clear(),
+        ),
+        (
+            "FieldOverwritten",
+            |play| scale_source(play, 8),
+            |play| scale_source(play, 10),
+        ),
+    ];
+    for (reason, begins, ends) in cases {
+        let mut play = pair(&json!({"numBatches": 2}));
+        play.cluster.broken.insert("web:2".into());
+        play.run();
+        assert_eq!(play.sizes(), ["Scale web-v2 5"]);
+        begins(&mut play);
+        play.cluster.broken.clear();
+        play.run();
+        assert_eq!(play.cluster.available(&v2()), 5);
+        assert_eq!(play.state(), format!("batchInRolling 0, held: {reason}"));
+        assert_eq!(play.ready(), ("False".into(), reason.into()));
+        rests(&mut play);
+        assert_eq!(play.sizes(), ["Scale web-v2 5"]);
+        ends(&mut play);
+        play.run();
+        assert_eq!(play.state(), "rolloutSucceed", "{reason}");
+        assert_eq!(play.present(), (10, 0), "{reason}");
+    }
+}
+
+/// Its revision is named, so it is no other run.
+#[test]
+fn a_target_that_gets_another_template_midway_holds() {
+    let mut play = half();
+    let template = |play: &mut Play, image: &str| {
+        let image = json!([{"name": "c", "image": image}]);
+        let field = "/spec/template/spec/containers";
+        play.cluster.foreign(&v2(), field, image, "kubectl");
+        play.cluster.settle();
+    };
+    template(&mut play, "web:3");
+    play.spec(&json!({"rolloutPlan": {"lastBatchToRollout": null}}));
+    play.run();
+    let (reason, by, _) = held(&play);
+    assert_eq!(
+        (reason.as_str(), by.as_deref()),
+        ("TargetChanged", Some("Deployment web-v2"))
+    );
+    rests(&mut play);
+    assert_eq!(play.present(), (5, 5));
+    template(&mut play, "web:2");
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
 #[test]
 fn selectors_that_overlap_are_told() {
     let mut play = pair(&json!({}));
@@ -244,6 +311,8 @@ fn what_is_not_up_to_date_holds_and_is_told_late() {
         Some("LastBatch")
     );
     assert_eq!(report.wake, Some(play.now + SignedDuration::from_secs(30)));
+    // Also that the spec is another one: what is told is about the one before, until more is known.
+    assert_eq!(Some(&report.status), given.object.status.as_ref());
     given.now = Now::given(play.now + SignedDuration::from_secs(30));
     let report = look(&given);
     assert_eq!(

@@ -1,7 +1,6 @@
-//! Where a run ends: deletion, failure, another run, a status that is lost, a process that is killed.
+//! Where a run ends: failure, another run, a status or a spec that makes no sense.
 
 use rstest::rstest;
-use sluice_crds::rollout::RollingState;
 
 use super::*;
 
@@ -87,105 +86,22 @@ pub(super) fn measure(play: &mut Play) {
     play.measures.insert("errors".into(), measure);
 }
 
-#[test]
-fn a_rollout_is_deleted_in_each_state() {
-    for strategy in ["IncreaseFirst", "DecreaseFirst"] {
-        for (revert, state) in [false, true]
-            .into_iter()
-            .flat_map(|revert| STATES.map(|state| (revert, state)))
-        {
-            let mut play = with_hooks(strategy, revert);
-            measure(&mut play);
-            stay(&mut play, state);
-            play.look();
-            until(&mut play, state);
-            play.cluster.delete(play.now);
-            play.run();
-            let case = format!("{strategy} {revert} {state}: {:?}", play.log);
-            assert!(play.cluster.rollout.is_none(), "{case}");
-            let (new, old) = play.present();
-            match (state, revert) {
-                ("rolloutSucceed" | "finalising", _) => assert_eq!((new, old), (10, 0), "{case}"),
-                (_, true) => assert_eq!((new, old), (0, 10), "{case}"),
-                (_, false) => assert!(new + old >= 10, "{case}"),
-            }
-            assert!(
-                play.cluster.available(&v1()) + play.cluster.available(&v2()) >= 10,
-                "{case}"
-            );
-        }
-    }
-}
-
-/// The source does not come up: the new pods stay, and the Rollout goes all the same.
-#[test]
-fn a_revert_never_takes_pods_away_before_the_old_ones_are_there() {
-    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0, "revertOnDelete": true}));
-    play.run();
-    assert_eq!(play.present(), (5, 5));
-    play.cluster.broken.insert("web:1".into());
-    play.cluster.delete(play.now);
-    play.run();
-    assert_eq!(play.present(), (5, 10));
-    assert_eq!(play.state(), "rolloutDeleting");
-    play.pass(11);
-    play.run();
-    assert!(play.cluster.rollout.is_none());
-    assert_eq!(play.present(), (5, 10));
-}
-
-#[test]
-fn a_hook_that_hangs_does_not_keep_a_rollout_that_is_deleted() {
-    let mut play = with_hooks("IncreaseFirst", false);
-    measure(&mut play);
-    play.look();
-    until(&mut play, "batchInRolling 0");
-    play.silent.insert("finalize-rollout".into());
-    play.cluster.delete(play.now);
-    play.run();
-    assert_eq!(play.state(), "rolloutDeleting");
-    play.pass(11);
-    play.run();
-    assert!(play.cluster.rollout.is_none());
-}
-
-#[test]
-fn what_others_hold_is_left_and_the_rollout_goes() {
-    let mut play = pair(&json!({
-        "rolloutStrategy": "DecreaseFirst", "numBatches": 2, "revertOnDelete": true,
-        "lastBatchToRollout": 0,
-    }));
-    play.run();
-    play.cluster.autoscalers.push(given::Autoscaler {
-        name: "hpa".into(),
-        kind: "Deployment".into(),
-        target: "web-v1".into(),
-    });
-    play.cluster.delete(play.now);
-    play.run();
-    assert!(play.cluster.rollout.is_none());
-    assert_eq!(play.present(), (5, 5));
-    assert!(
-        play.news
-            .iter()
-            .any(|it| it.contains("hpa scales Deployment web-v1")),
-        "{:?}",
-        play.news
-    );
-}
-
 /// Half a batch of DecreaseFirst, and the target is pruned: the sources get everything back.
-#[test]
-fn a_target_that_is_gone_counts_as_nothing() {
+#[rstest]
+fn a_target_that_is_gone_counts_as_nothing(#[values("Stop", "Revert")] on_failure: &str) {
     let mut play = pair(&json!({"rolloutStrategy": "DecreaseFirst", "numBatches": 2}));
+    play.spec(&json!({ "onFailure": on_failure }));
     while play.sizes().is_empty() {
         play.look();
     }
     assert_eq!(play.present(), (0, 5));
     play.cluster.workloads.remove(&v2());
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
+    until(&mut play, "rolloutFailed");
     assert_eq!(play.present(), (0, 10));
+    if on_failure == "Revert" {
+        assert_eq!(play.cluster.available(&v1()), 10);
+    }
+    play.run();
     assert_eq!(play.status().outcome.unwrap().reason, "WorkloadGone");
 }
 
@@ -216,44 +132,6 @@ fn a_failure_is_left_as_it_is_or_taken_back() {
     }
 }
 
-#[test]
-fn one_that_has_failed_is_taken_back_when_it_is_deleted() {
-    let mut play = pair(&json!({"numBatches": 2, "revertOnDelete": true}));
-    play.spec(&json!({"progressDeadline": "1m"}));
-    play.cluster.broken.insert("web:2".into());
-    play.run();
-    play.pass(2);
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
-    assert_eq!(play.present(), (5, 10));
-    play.cluster.delete(play.now);
-    play.run();
-    assert!(play.cluster.rollout.is_none(), "{}", play.state());
-    assert_eq!(play.present(), (0, 10));
-}
-
-/// Flux creates the Rollout again that somebody has deleted in the cluster.
-#[test]
-fn what_was_aborted_does_not_begin_again_by_itself() {
-    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0, "revertOnDelete": true}));
-    play.run();
-    let mut again = play.cluster.rollout.clone().unwrap();
-    play.cluster.delete(play.now);
-    play.run();
-    again.metadata.uid = Some("r-2".into());
-    again.metadata.finalizers = None;
-    again.status = None;
-    play.cluster.rollout = Some(again);
-    play.log.clear();
-    play.run();
-    assert_eq!(play.state(), "verifyingSpec, held: RunEnded");
-    rests(&mut play);
-    assert!(play.log.is_empty());
-    play.retry("1");
-    play.run();
-    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
-}
-
 /// Midway another revision: a new target, of which the old target becomes a source.
 #[test]
 fn a_run_gives_way_to_another_one_and_the_total_stays() {
@@ -279,27 +157,6 @@ fn a_run_gives_way_to_another_one_and_the_total_stays() {
         .map(|it| it.state.as_str())
         .collect();
     assert_eq!(states, ["rolloutSucceed", "rolloutAbandoned"]);
-}
-
-/// A replica that has just become leader does not know the workloads yet. What is claimed is released first.
-#[test]
-fn the_finalizer_stays_until_the_workloads_are_known() {
-    let mut play = pair(&json!({"numBatches": 1}));
-    until(&mut play, "rolloutSucceed");
-    play.log.clear();
-    let mut given = play.given().unwrap();
-    for of in [v1(), v2()] {
-        given.workloads.insert(
-            of,
-            super::given::Sight::Unknown("it was not read yet".into()),
-        );
-    }
-    let considered = consider(&given);
-    let report = report(&given, &considered, &Answer::NotAsked);
-    assert_eq!((report.changed, &*report.acts), (false, &[][..]));
-    play.run();
-    let expected = ["Release web-v2", "Release web-v1", "Finalize false"];
-    assert_eq!(play.log, expected);
 }
 
 /// One version after another goes halfway, and back: the pods that the sources lack are with the target, and are not
@@ -430,50 +287,4 @@ fn a_spec_that_is_refused_midway_holds() {
     play.cluster.delete(play.now);
     play.run();
     assert!(play.cluster.rollout.is_none());
-}
-
-/// What else is not known, as the autoscalers of the namespace, keeps none that is deleted from going back.
-#[test]
-fn a_rollout_that_is_deleted_goes_back_also_where_others_are_not_known() {
-    let mut play = pair(
-        &json!({"rolloutBatches": [{"replicas": 5}, {}], "lastBatchToRollout": 0, "revertOnDelete": true}),
-    );
-    play.run();
-    assert_eq!(play.present(), (5, 5));
-    play.cluster.delete(play.now);
-    until(&mut play, "rolloutDeleting");
-    let mut given = play.given().unwrap();
-    given.autoscalers = Err("nobody may list them".to_owned());
-    given.unsure_since = Some(play.now - SignedDuration::from_hours(1));
-    let considered = consider(&given);
-    let report = report(&given, &considered, &Answer::NotAsked);
-    let writes = report
-        .acts
-        .iter()
-        .filter(|act| matches!(act, Act::Write(_)));
-    assert_eq!(writes.count(), 1, "{:?}", report.acts);
-    assert_ne!(
-        report.status.rolling_state,
-        Some(RollingState::RolloutFailed)
-    );
-    // What has just been written is behind for a moment.
-    let of_v1 = given.workloads.get_mut(&v1()).unwrap();
-    let object = std::sync::Arc::new(of_v1.object().unwrap().clone());
-    let is_behind = true;
-    *of_v1 = given::Sight::Here { object, is_behind };
-    let report = super::report(&given, &consider(&given), &Answer::NotAsked);
-    assert_eq!(
-        report.status.rolling_state,
-        Some(RollingState::RolloutDeleting)
-    );
-    // That is waited for as long as anything is, and then it goes, woken by itself.
-    let deleted = given.object.metadata.deletion_timestamp.as_ref();
-    let until = deleted.unwrap().0 + SignedDuration::from_mins(10);
-    assert_eq!(report.wake, Some(until));
-    given.now.at = report.wake.unwrap();
-    let report = super::report(&given, &consider(&given), &Answer::NotAsked);
-    assert_eq!(
-        report.status.rolling_state,
-        Some(RollingState::RolloutFailed)
-    );
 }

@@ -8,6 +8,8 @@ use sluice_crds::rollout::BatchRollingState;
 use super::*;
 use crate::delivery::rollout::workload::Workload;
 
+mod ends;
+
 fn db(kind: Kind) -> Name {
     name(kind, "db")
 }
@@ -28,6 +30,18 @@ fn images(play: &Play, kind: Kind) -> Vec<&str> {
     let mut images: Vec<&str> = pods.iter().map(|pod| pod.image.as_str()).collect();
     images.sort_unstable();
     images
+}
+
+/// The second half has db:2, and the first one waits for a person.
+fn half(kind: Kind, plan: &Value) -> Play {
+    let mut whole = json!({"lastBatchToRollout": 0});
+    json_patch::merge(&mut whole, plan);
+    let mut play = in_place(kind, &json!({ "rolloutPlan": whole }));
+    template(&mut play, kind, "db:2");
+    play.run();
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+    play.log.clear();
+    play
 }
 
 const NEW: [&str; 4] = ["db:2", "db:2", "db:2", "db:2"];
@@ -200,6 +214,54 @@ fn a_template_that_changes_midway_holds() {
     assert_eq!(images(&play, Kind::StatefulSet), NEW);
 }
 
+#[rstest]
+fn a_partition_that_somebody_lowers_midway_holds_and_is_not_written_again(
+    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
+) {
+    let mut play = half(kind, &json!({}));
+    let partition = |play: &mut Play, pods: u64| {
+        let field = kind.fields()[0];
+        play.cluster
+            .foreign(&db(kind), field, pods.into(), "kubectl");
+        play.cluster.settle();
+        play.run();
+    };
+    partition(&mut play, 0);
+    assert_eq!(play.state(), "batchReady 0, held: FieldOverwritten");
+    let held = play.status().held.unwrap();
+    assert_eq!(held.by.as_deref(), Some("kubectl"));
+    let told = "has set the partition of";
+    assert!(held.message.contains(told), "{held:?}");
+    rests(&mut play);
+    assert!(play.log.is_empty(), "{:?}", play.log);
+    partition(&mut play, 2);
+    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
+}
+
+/// A pod that is deleted while the current revision is the old one comes back with that, once the partition is raised.
+#[rstest]
+fn it_is_armed_only_when_its_last_pod_is_there(
+    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
+) {
+    let batches = json!([{"maxUnavailable": 1}]);
+    let plan = json!({"numBatches": null, "rolloutBatches": batches});
+    let mut play = in_place(kind, &json!({ "rolloutPlan": plan }));
+    template(&mut play, kind, "db:2");
+    while images(&play, kind) != NEW {
+        play.look();
+        play.cluster.tick();
+    }
+    assert_eq!(play.cluster.available(&db(kind)), 3);
+    for _ in 0..10 {
+        play.look();
+    }
+    assert_eq!(play.state(), "finalising");
+    assert_eq!(play.sizes(), ["Partition db 0"]);
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.sizes().len(), 2, "{:?}", play.log);
+}
+
 #[test]
 fn replicas_that_change_midway_hold() {
     let mut play = in_place(
@@ -220,100 +282,6 @@ fn replicas_that_change_midway_hold() {
     assert_eq!(held.reason, "FieldOverwritten");
     assert_eq!(held.by.as_deref(), Some("kubectl"));
     assert!(held.message.contains("to 6, and there were 4"), "{held:?}");
-}
-
-/// A broken version: the pod that waits for ever is deleted, or the old template would not heal.
-#[test]
-fn a_revert_brings_the_old_template_back_and_deletes_the_broken_pod() {
-    let mut play = in_place(
-        Kind::StatefulSet,
-        &json!({"onFailure": "Revert", "progressDeadline": "1m"}),
-    );
-    play.cluster.broken.insert("db:2".into());
-    template(&mut play, Kind::StatefulSet, "db:2");
-    play.run();
-    assert_eq!(play.state(), "batchVerifying 0");
-    play.pass(2);
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
-    assert_eq!(images(&play, Kind::StatefulSet), ["db:1"; 4]);
-    assert_eq!(play.cluster.available(&db(Kind::StatefulSet)), 4);
-    let after: Vec<&str> = play.log.iter().skip(3).map(String::as_str).collect();
-    assert_eq!(
-        after,
-        [
-            "Restore db 0",
-            "DeletePod db-3",
-            "Release db 2147483647",
-            "Finalize false"
-        ]
-    );
-    assert!(play.status().reverted);
-    rests(&mut play);
-}
-
-/// Armed again in the write that gives it back, it is not brought back once more.
-#[rstest]
-fn a_rollout_that_is_deleted_brings_the_old_template_back_once(
-    #[values(Kind::StatefulSet, Kind::CloneSet)] kind: Kind,
-) {
-    let plan = json!({"numBatches": 2, "lastBatchToRollout": 0, "revertOnDelete": true});
-    let mut play = in_place(kind, &json!({ "rolloutPlan": plan }));
-    template(&mut play, kind, "db:2");
-    play.run();
-    assert_eq!(play.state(), "batchReady 0, held: LastBatch");
-    play.log.clear();
-    play.cluster.delete(play.now);
-    play.run();
-    assert!(play.cluster.rollout.is_none(), "{:?}", play.log);
-    assert_eq!(images(&play, kind), ["db:1"; 4]);
-    let acts: Vec<_> = play
-        .log
-        .iter()
-        .filter_map(|it| it.split(' ').next())
-        .collect();
-    assert_eq!(acts, ["Restore", "Release", "Finalize"]);
-    assert!(
-        Workload {
-            kind,
-            object: &play.cluster.workloads[&db(kind)]
-        }
-        .is_armed()
-    );
-}
-
-#[test]
-fn a_clone_set_heals_by_itself() {
-    let mut play = in_place(
-        Kind::CloneSet,
-        &json!({"onFailure": "Revert", "progressDeadline": "1m", "revision": null}),
-    );
-    play.cluster.broken.insert("db:2".into());
-    template(&mut play, Kind::CloneSet, "db:2");
-    play.run();
-    play.pass(2);
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
-    assert_eq!(images(&play, Kind::CloneSet), ["db:1"; 4]);
-    // That the old template is back is no other run.
-    rests(&mut play);
-}
-
-#[test]
-fn a_rollout_that_fails_gives_the_partition_back() {
-    let mut play = in_place(Kind::StatefulSet, &json!({"progressDeadline": "1m"}));
-    play.cluster.broken.insert("db:2".into());
-    template(&mut play, Kind::StatefulSet, "db:2");
-    play.run();
-    play.pass(2);
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
-    assert_eq!(play.log.last().map(String::as_str), Some("Finalize false"));
-    assert!(
-        play.log.contains(&"Release db 2147483647".to_owned()),
-        "{:?}",
-        play.log
-    );
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! Deployments that are scaled against each other, and one that is scaled by itself.
+//! Deployments that are scaled against each other.
+
+use rstest::rstest;
 
 use super::*;
 
@@ -157,52 +159,28 @@ fn a_run_that_is_resumed_passes_what_is_there() {
     }
 }
 
-#[test]
-fn a_deployment_is_deployed_for_the_first_time_and_scaled() {
-    let spec = json!({
-        "targetRef": {"kind": "Deployment", "name": "web-v2"}, "revision": "2",
-        "rolloutPlan": {"targetSize": 4, "rolloutBatches": [{"replicas": 1}, {}]},
-    });
-    let mut play = Play::new(&spec);
-    play.deployment("web-v2", 0, "web:2");
-    play.run();
-    assert_eq!(play.sizes(), ["Scale web-v2 1", "Scale web-v2 4"]);
-    // Twice in a row, up and down.
-    for (revision, size, expected) in [
-        ("3", 8, ["Scale web-v2 5", "Scale web-v2 8"]),
-        ("4", 2, ["Scale web-v2 7", "Scale web-v2 2"]),
-    ] {
-        play.log.clear();
-        play.spec(&json!({"revision": revision, "rolloutPlan": {"targetSize": size}}));
-        play.run();
-        assert_eq!(play.sizes(), expected);
-        assert_eq!(play.state(), "rolloutSucceed");
-    }
-}
-
-#[test]
-fn without_a_source_the_target_size_is_needed() {
-    let spec = json!({
-        "targetRef": {"kind": "Deployment", "name": "web-v2"}, "rolloutPlan": {},
-    });
-    let mut play = Play::new(&spec);
-    play.deployment("web-v2", 3, "web:2");
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
-    let outcome = play.status().outcome.unwrap();
-    assert!(outcome.message.contains("targetSize"), "{outcome:?}");
-}
-
-#[test]
-fn pods_that_need_not_be_available_are_not_waited_for() {
+/// Three of four are available.
+#[rstest]
+#[case::none(&json!(0), false)]
+#[case::one(&json!(1), true)]
+#[case::one_of_all_ten(&json!("10%"), true)]
+fn pods_that_need_not_be_available_are_not_waited_for(
+    #[case] unavailable: &Value,
+    #[case] goes_on: bool,
+) {
     let mut play = pair(&json!({
-        "rolloutBatches": [{"replicas": 4, "maxUnavailable": "10%"}, {}],
+        "rolloutBatches": [{"replicas": 4, "maxUnavailable": unavailable}, {}],
     }));
-    play.cluster.broken.insert("web:2".into());
-    play.run();
-    assert_eq!(play.state(), "batchInRolling 0");
+    while play.cluster.available(&v2()) < 3 {
+        play.look();
+        play.cluster.tick();
+    }
+    // Two were too few.
     assert_eq!(play.sizes(), ["Scale web-v2 4"]);
-    play.cluster.broken.clear();
+    for _ in 0..5 {
+        play.look();
+    }
+    assert_eq!(play.present(), (4, if goes_on { 6 } else { 10 }));
     play.run();
     assert_eq!(play.state(), "rolloutSucceed");
 }

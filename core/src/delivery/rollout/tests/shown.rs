@@ -155,3 +155,38 @@ fn a_rollout_that_is_deleted_stops_its_batch() {
     assert!(shown.deleted && shown.ended().is_none());
     assert_eq!(shown.batches[0].phase, Phase::Stopped);
 }
+
+#[test]
+fn the_newest_runs_are_kept() {
+    let mut play = pair(&json!({}));
+    play.run();
+    for again in 1..=6 {
+        play.retry(&again.to_string());
+        play.run();
+    }
+    let status = play.status();
+    let runs: Vec<_> = status.history.iter().map(|it| it.id).collect();
+    assert_eq!((runs.len(), runs[0]), (5, status.run.unwrap().id));
+    assert!(runs.is_sorted_by(|newer, older| newer > older), "{runs:?}");
+}
+
+/// Also while it is held, and by a spec that is refused.
+#[test]
+fn a_look_that_is_asked_for_is_answered() {
+    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
+    play.run();
+    for (deadline, asked) in [("10m", "1"), ("1s", "2")] {
+        play.spec(&json!({ "progressDeadline": deadline }));
+        play.cluster.respecify(|it| {
+            let all = it.metadata.annotations.get_or_insert_default();
+            all.insert(
+                "reconcile.fluxcd.io/requestedAt".to_owned(),
+                asked.to_owned(),
+            );
+        });
+        play.run();
+        let status = play.status();
+        assert_eq!(status.last_handled_reconcile_at.as_deref(), Some(asked));
+        rests(&mut play);
+    }
+}

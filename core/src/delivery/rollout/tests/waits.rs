@@ -1,4 +1,4 @@
-//! What a run waits for, and what holds it: gates, people, hooks, metrics, pods, the deadline.
+//! What a run waits for, and what holds it: gates, people, hooks, metrics, pods.
 
 use super::*;
 
@@ -11,32 +11,6 @@ fn hooks() -> Value {
             hook("post-batch-rollout", "post"), hook("finalize-rollout", "end"),
         ],
     })
-}
-
-#[test]
-fn each_batch_asks_its_own_question() {
-    let mut play = pair(&json!({"numBatches": 3}));
-    play.gate("open");
-    play.run();
-    let asked: Vec<_> = play
-        .told
-        .iter()
-        .map(|it| {
-            let subject = &it.subject;
-            let step = subject.step.clone().unwrap_or_default();
-            format!(
-                "{} {step} {}",
-                subject.action,
-                subject.revision.as_deref().unwrap()
-            )
-        })
-        .collect();
-    // Before anything begins, and before each batch.
-    assert_eq!(asked, ["rollout 1/3 2", "advance 2/3 2", "advance 3/3 2"]);
-    let batches = play.status().batches;
-    let decided = batches.iter().filter_map(|it| it.decision.as_ref());
-    assert!(decided.clone().all(|it| it.decided_by == ["shop/g"]));
-    assert_eq!(decided.count(), 3);
 }
 
 #[test]
@@ -127,23 +101,6 @@ fn a_gate_that_closes_in_a_batch_stops_nothing() {
     play.run();
     assert_eq!(play.state(), "batchReady 0, held: GatesClosed");
     assert_eq!(play.present(), (5, 5));
-}
-
-/// A gate of the second batch alone.
-#[test]
-fn a_batch_may_have_gates_of_its_own() {
-    let gates = json!({"refs": [{"name": "g"}]});
-    let mut play = pair(&json!({"rolloutBatches": [{"replicas": 3}, {"gates": gates}]}));
-    play.gate("closed");
-    play.cluster.respecify(|it| it.spec.gates = None);
-    play.run();
-    assert_eq!(play.state(), "batchReady 0, held: GatesClosed");
-    play.gate("open");
-    play.cluster.respecify(|it| it.spec.gates = None);
-    play.run();
-    assert_eq!(play.state(), "rolloutSucceed");
-    let told: Vec<_> = play.told.iter().map(|it| it.subject.step.clone()).collect();
-    assert_eq!(told, [Some("2/2".to_owned())]);
 }
 
 #[test]
@@ -431,46 +388,6 @@ fn a_value_from_before_the_batch_is_not_recorded() {
     play.run();
     assert_eq!(play.state(), "batchReady 0, held: LastBatch");
     assert_eq!(value(&play), [Some("0.002".to_owned())]);
-}
-
-#[test]
-fn pods_that_never_come_fail_by_the_deadline() {
-    let mut play = pair(&json!({"numBatches": 2}));
-    play.cluster.broken.insert("web:2".into());
-    play.run();
-    play.pass(9);
-    play.run();
-    assert_eq!(play.state(), "batchInRolling 0");
-    play.pass(2);
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
-    assert_eq!(play.present(), (5, 10));
-    let message = play.status().outcome.unwrap().message;
-    assert!(
-        message.contains("batch 0 waits for pods: 0 of 5 are available"),
-        "{message}"
-    );
-}
-
-#[test]
-fn the_deadline_stands_still_while_it_is_held_and_while_the_clock_is_doubted() {
-    let mut play = pair(&json!({"numBatches": 2}));
-    play.cluster.broken.insert("web:2".into());
-    play.run();
-    play.pass(5);
-    play.spec(&json!({"rolloutPlan": {"paused": true}}));
-    play.run();
-    play.pass(600);
-    play.spec(&json!({"rolloutPlan": {"paused": false}}));
-    play.run();
-    assert_eq!(play.state(), "batchInRolling 0");
-    play.trust = Trust::Lost(SignedDuration::from_hours(1));
-    play.pass(60);
-    play.look();
-    assert_eq!(play.state(), "batchInRolling 0");
-    play.trust = Trust::Good;
-    play.run();
-    assert_eq!(play.state(), "rolloutFailed");
 }
 
 #[test]

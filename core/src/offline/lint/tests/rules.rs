@@ -26,7 +26,7 @@ const OF_VOTES: &str = "an Approval never changes";
 const OF_NAMES: &str = "metadata.name: at most";
 
 /// Rules about changes.
-const NEVER_CHANGE: [&str; 11] = [
+const NEVER_CHANGE: [&str; 12] = [
     "provider: it never changes",
     "url: it never changes",
     "repoRef: it never changes",
@@ -38,6 +38,7 @@ const NEVER_CHANGE: [&str; 11] = [
     "rolloutWebhooks: never change",
     "lastBatchToRollout: only grows",
     "rolloutBatches: those up to lastBatchToRollout",
+    "rolloutBatches: at least one after lastBatchToRollout",
 ];
 
 fn rules(schema: &JSONSchemaProps, found: &mut Vec<String>) {
@@ -100,11 +101,13 @@ fn every_rule_of_the_definitions_has_a_counterpart() {
         beyond.any(|known| rule.starts_with(known))
     };
     for rule in found.iter().filter(|rule| !beyond(rule)) {
-        let case = broken
-            .iter()
-            .find(|(_, message, _)| rule.starts_with(message));
-        let (kind, _, spec) = case.unwrap_or_else(|| panic!("no case breaks the rule: {rule}"));
-        assert_ne!(told(&with_spec(kind, spec)), [""; 0], "{rule}: {spec}");
+        let of_rule = |(_, message, _): &&(&str, &str, &str)| rule.starts_with(message);
+        // A rule that is at several fields may have a case for each.
+        let mut cases = broken.iter().filter(of_rule).peekable();
+        assert!(cases.peek().is_some(), "no case breaks the rule: {rule}");
+        for (kind, _, spec) in cases {
+            assert_ne!(told(&with_spec(kind, spec)), [""; 0], "{rule}: {spec}");
+        }
     }
 }
 

@@ -13,11 +13,9 @@ use sluice_crds::flux::FluxKind;
 use sluice_crds::gated_source::ConsumerKind;
 use sluice_crds::git_repository_access::AccessReference;
 use sluice_crds::promotion_strategy::Environment;
-use sluice_crds::pull_request::Repository;
 use sluice_crds::{CommitStatus, PromotionStrategy, RevertCommit};
 
 use super::{kustomizations, rivals};
-use crate::act::forges::Located;
 use crate::act::reconcile::{Context, owned};
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
@@ -40,18 +38,6 @@ pub(super) fn is_read(world: &World, object: &PromotionStrategy) -> bool {
     let needs_flux = named.next().is_some();
     ours.iter().all(|it| *it != Progress::Unanswered)
         && (!needs_flux || world.flux.has_answered(KUSTOMIZATION))
-}
-
-/// Whether the strategy may use its access: to merge into each of its branches.
-pub(super) fn access(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> Access {
-    let repository = Repository::of(object.spec.repo_ref.clone());
-    let environments = object.spec.environments.iter();
-    let found = environments
-        .map(|environment| Located::find(world, &key.namespace, &repository, &environment.branch));
-    match found.filter_map(Result::err).next() {
-        Some(failure) => Access::NotReady(failure.why),
-        None => Access::Ready,
-    }
 }
 
 /// All of it, as it is at `now`.

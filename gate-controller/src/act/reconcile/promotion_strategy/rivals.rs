@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use sluice_core::delivery::commit_status::is_same_name;
-use sluice_core::delivery::git_repository_access;
-use sluice_core::delivery::promotion_strategy::{Access, check, is_said_to_be_read};
-use sluice_core::gate::Named;
+use sluice_core::delivery::promotion_strategy::{check, is_said_to_be_read};
 use sluice_core::verdict::condition::{READY, find};
 use sluice_crds::{GitRepositoryAccess, PromotionStrategy};
 
-use super::{access_of, gather};
+use super::access::may_use;
+use super::access_of;
 use crate::act::reconcile::git_repository_access::is_listed;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::cluster::kind::Kind;
@@ -44,15 +43,6 @@ pub(super) fn older(
             && has_read(world, repositories, it, other)
     });
     others
-}
-
-/// Whether a strategy may promote to its branches by its access. By one whose spec is refused nobody does: its
-/// repository is not read any more.
-pub(crate) fn may_use(world: &World, key: &ObjectKey, object: &PromotionStrategy) -> bool {
-    let access = world.access(&key.namespace, &object.spec.repo_ref);
-    let is_right = |it: &GitRepositoryAccess| git_repository_access::check(it).is_ok();
-    matches!(access, Named::Here(it) if is_right(&it))
-        && gather::access(world, key, object) == Access::Ready
 }
 
 /// Whether a strategy has shown that its access may read the repository. Where this process has not listed that,

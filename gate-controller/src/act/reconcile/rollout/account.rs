@@ -9,17 +9,15 @@ use http::HeaderValue;
 use http::header::HeaderName;
 use kube::core::request;
 use serde::de::DeserializeOwned;
-use sluice_core::delivery::act;
-use sluice_core::verdict::condition::{READY, STALLED, Wanted};
+use sluice_core::delivery::rollout;
+use sluice_core::time::clock::Now;
 use sluice_crds::Rollout;
 
-use crate::act::reconcile::{Context, Outcome, status};
+use crate::act::reconcile::{Context, Outcome, consumer};
 use crate::cluster::failure;
 use crate::cluster::key::ObjectKey;
 use crate::tell::counters::KindLabels;
 
-/// The reason of `Ready` while something may not be read.
-const REASON: &str = "ReadRefused";
 /// Says whose rights a request has.
 const IMPERSONATE: HeaderName = HeaderName::from_static("impersonate-user");
 
@@ -59,12 +57,14 @@ impl<'a> Account<'a> {
         answer.map_err(|error| self.explained(error))
     }
 
-    /// A refusal for lack of a right, with what an admin has to do.
+    /// A refusal for lack of a right, behind what an admin has to do: a message is cut at its end.
     fn explained(&self, error: kube::Error) -> kube::Error {
         let kube::Error::Api(mut status) = error else {
             return error;
         };
-        if status.code == 403 {
+        // Webhooks of others refuse by this code, too.
+        let lacks_a_right = [" cannot ", " resource "];
+        if status.code == 403 && lacks_a_right.iter().all(|it| status.message.contains(it)) {
             let Self {
                 namespace, name, ..
             } = self;
@@ -76,7 +76,7 @@ impl<'a> Account<'a> {
                      --serviceaccount={namespace}:{name}`"
                 ),
             };
-            status.message = format!("{}; {remedy}", status.message);
+            status.message = format!("{remedy}; the API server says: {}", status.message);
         }
         kube::Error::Api(status)
     }
@@ -109,7 +109,8 @@ pub(super) struct Unread {
     pub(super) error: kube::Error,
 }
 
-/// The status says what may not be read, and nothing is decided. What is only not answered is tried again.
+/// The status says what may not be read, and nothing is decided: the run is held. What is only not answered is tried
+/// again.
 ///
 /// # Errors
 /// The API server did not answer, or does not take the status.
@@ -118,6 +119,7 @@ pub(super) async fn refused(
     key: &ObjectKey,
     object: &Arc<Rollout>,
     Unread { what, error }: Unread,
+    now: Now,
 ) -> Result<Outcome, kube::Error> {
     let kube::Error::Api(status) = &error else {
         return Err(error);
@@ -126,10 +128,8 @@ pub(super) async fn refused(
         return Err(error);
     }
     let message = format!("the {what} cannot be read: {}", status.message);
-    let say = |type_| Wanted::new(type_, type_ == STALLED, REASON, &message);
-    let wanted = vec![say(READY), say(STALLED)];
-    if let Some(status) = act::with_ready(object.as_ref(), wanted, context.clock.now()) {
-        status::write(context, object.as_ref(), status).await?;
+    if let Some(status) = rollout::unread(object.as_ref(), &message, now) {
+        consumer::write(context, key, object.as_ref(), status).await?;
     }
     tracing::debug!(rollout = %key, "{message}");
     let error = Box::new(error);

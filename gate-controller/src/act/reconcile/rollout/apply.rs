@@ -15,7 +15,7 @@ use sluice_crds::{Rollout, RolloutStatus};
 use super::account::Account;
 use super::requests;
 use crate::act::reconcile::consumer::{self, Consumer};
-use crate::act::reconcile::{Context, Reconciled};
+use crate::act::reconcile::{Context, Reconciled, news};
 use crate::cluster::failure;
 use crate::cluster::key::{ObjectKey, Work};
 use crate::observe::workloads::place;
@@ -32,7 +32,17 @@ impl Consumer for Rollout {
         }
     }
 
-    fn accepted(_: &Context, _: &ObjectKey, _: &Self, _: &RolloutStatus, _: &RolloutStatus) {}
+    fn accepted(
+        context: &Context,
+        key: &ObjectKey,
+        object: &Self,
+        before: &RolloutStatus,
+        now: &RolloutStatus,
+    ) {
+        if let Some(item) = super::news::of(before, now) {
+            news::tell(context, key, object, item);
+        }
+    }
 
     async fn carry_out(
         context: &Context,

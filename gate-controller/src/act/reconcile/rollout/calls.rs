@@ -199,63 +199,71 @@ async fn send(
         secret,
         ..
     } = hook;
-    let credentials = match secret {
-        Some(name) => Some(secrets::credentials(client, namespace, name, url).await?),
-        None => None,
+    let (credentials, authorities) = match secret {
+        Some(name) => secrets::of_hook(client, namespace, name, url).await?,
+        None => (None, None),
     };
     if !may_send() {
         return Err("it was not called, for the rollout is somewhere else by now".to_owned());
     }
     let time = Duration::try_from(*timeout).unwrap_or_default();
-    // The call ends with the errand, also when this replica no longer leads.
-    let until = Instant::now() + time;
-    let body = payload.to_string();
-    let content = Content {
-        media_type: "application/json",
-        body: body.as_bytes(),
-    };
-    let method = match method {
-        Verb::Get => return get(egress, namespace, calling, credentials.as_ref(), time).await,
-        Verb::Post => Method::Post,
-        Verb::Put => Method::Put,
-    };
-    let once = Once {
-        method,
-        content: Some(content),
-        until,
-    };
-    let request = Request {
+    let way = Way {
         namespace,
-        schemes: Schemes::HttpToo,
-        headers: &[(KEY, key)],
+        headers: [(KEY, key)],
         credentials: credentials.as_ref(),
-        time: Some(time),
-        ..Request::once(once, url)
+        authorities: authorities.as_deref(),
+        time,
     };
-    match egress.send(&request, |_| false).await {
+    let body = payload.to_string();
+    let once = |method| Once {
+        method,
+        content: Some(Content {
+            media_type: "application/json",
+            body: body.as_bytes(),
+        }),
+        // The call ends with the errand, also when this replica no longer leads.
+        until: Instant::now() + time,
+    };
+    let once = match method {
+        // It has no body.
+        Verb::Get => {
+            let reply = egress.ask(&way.of(Request::to(url)), |_| false).await;
+            return reply.map(|it| it.status).map_err(|error| error.to_string());
+        }
+        Verb::Post => once(Method::Post),
+        Verb::Put => once(Method::Put),
+    };
+    match egress
+        .send(&way.of(Request::once(once, url)), |_| false)
+        .await
+    {
         Sent::Replied(reply) => Ok(reply.status),
         Sent::NotSent(error) | Sent::Unknown(error) => Err(error.to_string()),
     }
 }
 
-/// A GET has no body.
-async fn get(
-    egress: &Egress,
-    namespace: &str,
-    calling: &Calling,
-    credentials: Option<&Credentials>,
+/// What every call has, by whichever method.
+struct Way<'a> {
+    namespace: &'a str,
+    headers: [(&'a str, &'a str); 1],
+    credentials: Option<&'a Credentials>,
+    authorities: Option<&'a [u8]>,
     time: Duration,
-) -> Result<u16, String> {
-    let request = Request {
-        namespace,
-        schemes: Schemes::HttpToo,
-        headers: &[(KEY, &calling.key)],
-        credentials,
-        time: Some(time),
-        ..Request::to(&calling.hook.url)
-    };
-    let reply = egress.ask(&request, |_| false).await;
-    reply.map(|it| it.status).map_err(|error| error.to_string())
+}
+
+impl Way<'_> {
+    /// A request that goes this way.
+    fn of<'r, A>(&'r self, request: Request<'r, A>) -> Request<'r, A> {
+        Request {
+            namespace: self.namespace,
+            schemes: Schemes::HttpToo,
+            headers: &self.headers,
+            credentials: self.credentials,
+            authorities: self.authorities,
+            time: Some(self.time),
+            ..request
+        }
+    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use sluice_core::delivery::rollout::given::{
 use sluice_core::delivery::rollout::metric::Measured;
 use sluice_core::delivery::rollout::workload::Workload;
 use sluice_core::delivery::rollout::{
-    Given, appliers, apps, former, needs_pods, target_of_run, wanted,
+    Given, appliers, apps, former, is_unsure, needs_pods, target_of_run, wanted,
 };
 use sluice_core::time::clock::Now;
 use sluice_crds::Rollout;
@@ -114,14 +114,6 @@ impl InMemory {
             name: it.name.clone(),
         })
     }
-
-    /// Whether something of it is not known, or not up to date.
-    fn is_unsure(&self) -> bool {
-        let is_unknown = |it: &Sight| matches!(it, Sight::Unknown(_));
-        self.workloads.iter().any(|(name, it)| it.is_unsure(name))
-            || self.appliers.values().any(is_unknown)
-            || self.autoscalers.is_err()
-    }
 }
 
 /// Whether the namespace of a Kustomization or HelmRelease is there. Nothing is watched in one that is not.
@@ -158,7 +150,6 @@ pub(super) async fn gather(
     memory: InMemory,
     now: Now,
 ) -> Result<Given, Unread> {
-    let is_unsure = memory.is_unsure();
     let InMemory {
         workloads,
         appliers,
@@ -180,8 +171,7 @@ pub(super) async fn gather(
         None => None,
     };
     let own = Work::own(Kind::Rollout, key.clone());
-    let unsure_since = context.workloads.unsure(key, is_unsure, now.at);
-    Ok(Given {
+    let mut given = Given {
         arrived: context.calls.arrived(&own, now.at),
         measures: measures(context, key, object, now.at),
         others: others(&context.world.rollouts, key, &workloads),
@@ -191,9 +181,11 @@ pub(super) async fn gather(
         pods,
         templates,
         appliers,
-        unsure_since,
+        unsure_since: None,
         now,
-    })
+    };
+    given.unsure_since = context.workloads.unsure(key, is_unsure(&given), now.at);
+    Ok(given)
 }
 
 /// What was read. A Rollout that is deleted goes also where its account may not read any more: in a namespace that is
@@ -367,9 +359,59 @@ fn is_name(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use sluice_core::delivery::rollout::workload::Kind::Deployment;
     use sluice_crds::rollout::marks;
 
     use super::*;
+    use crate::act::reconcile::gated_source::tests::{api, context, noon, world};
+
+    /// Half a look: a workload of an application, and another one beside it, of which one is behind.
+    async fn unsure_since(behind: &str) -> Option<Timestamp> {
+        let context = context(api("5", &Arc::default()), world(), noon());
+        let object: Rollout = serde_json::from_value(json!({
+            "metadata": {"namespace": "shop", "name": "web"},
+            "spec": {
+                "targetRef": {"kind": "Kustomization", "name": "shop"}, "component": "web",
+                "rolloutPlan": {},
+            },
+        }))
+        .unwrap();
+        let here = |object: Value, is_behind| Sight::Here {
+            object: Arc::new(object),
+            is_behind,
+        };
+        let workload = |name: &str| {
+            let labels = json!({"app.kubernetes.io/component": name});
+            let object = json!({
+                "metadata": {"labels": labels, "generation": 1}, "status": {"observedGeneration": 1},
+            });
+            let called = Name {
+                kind: Deployment,
+                name: name.to_owned(),
+            };
+            (called, here(object, name == behind))
+        };
+        let names = ["web", "worker"];
+        let entries = names.map(|it| json!({"id": format!("shop_{it}_apps_Deployment")}));
+        let app = json!({"status": {"inventory": {"entries": entries}}});
+        let shop = apps(&object)
+            .into_iter()
+            .map(|it| (it, here(app.clone(), false)));
+        let memory = InMemory {
+            workloads: names.map(workload).into(),
+            appliers: shop.collect(),
+            autoscalers: Ok(Vec::new()),
+        };
+        let (key, now) = (ObjectKey::of(&object), Now::given(context.clock.now()));
+        let given = gather(&context, &key, &Arc::new(object), memory, now).await;
+        given.map_err(|it| it.error).unwrap().unsure_since
+    }
+
+    #[tokio::test]
+    async fn since_when_it_waits_is_remembered_of_what_the_run_needs() {
+        assert_eq!(unsure_since("web").await, Some(noon().now()));
+        assert_eq!(unsure_since("worker").await, None);
+    }
 
     #[test]
     fn a_name_leads_nowhere_else() {

@@ -148,6 +148,38 @@ fn plan(plan: &Value) -> Value {
     ]})),
     &["rolloutBatches"]
 )]
+// One batch after the last that may go out stays: otherwise that one would become the rest of all pods.
+#[case::no_later_batch(
+    plan(&json!({"lastBatchToRollout": 1})),
+    plan(&json!({"lastBatchToRollout": 1, "rolloutBatches": [{"replicas": 1}, {"replicas": "25%"}]})),
+    &["rolloutBatches"]
+)]
+#[case::no_later_batch_with_a_raise(
+    plan(&json!({"batchPartition": 1})),
+    plan(&json!({"batchPartition": 3, "rolloutBatches": [{"replicas": 1}, {"replicas": "25%"}]})),
+    &["rolloutBatches"]
+)]
+#[case::no_later_batch_once_all_may_go_out(
+    plan(&json!({"lastBatchToRollout": 1})),
+    plan(&json!({"rolloutBatches": [{"replicas": 1}, {"replicas": "25%"}]})),
+    &["rolloutBatches"]
+)]
+#[case::one_later_batch_with_a_raise(
+    plan(&json!({"lastBatchToRollout": 1})),
+    plan(&json!({"lastBatchToRollout": 2, "rolloutBatches": [{"replicas": 1}, {"replicas": "25%"}, {}]})),
+    &[]
+)]
+#[case::none_is_later_than_the_last_batch(
+    plan(&json!({"lastBatchToRollout": 3})), plan(&json!({"lastBatchToRollout": 3, "paused": true})), &[]
+)]
+#[case::none_is_later_than_what_is_beyond_it(
+    plan(&json!({"lastBatchToRollout": 9})), plan(&json!({"lastBatchToRollout": 9, "paused": true})), &[]
+)]
+#[case::none_is_later_in_a_number_of_batches(
+    plan(&json!({"rolloutBatches": null, "numBatches": 4, "lastBatchToRollout": 1})),
+    plan(&json!({"rolloutBatches": null, "numBatches": 4, "lastBatchToRollout": 2})),
+    &[]
+)]
 #[case::any_batch_where_all_may_go_out(
     json!({}),
     plan(&json!({"rolloutBatches": [{"replicas": 1}, {"replicas": "25%"}, {"replicas": "51%"}, {}]})),

@@ -1,49 +1,54 @@
-//! Plans in the form in which KubeVela has published them: they are taken as they are.
+//! Plans as KubeVela has published them: they are taken as they are.
 
-use rstest::rstest;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{check, rollout};
 
-#[rstest]
-#[case::a_mix_with_a_partition(json!({
-    "rolloutStrategy": "IncreaseFirst",
-    "rolloutBatches": [{"replicas": "10%"}, {"replicas": 2}, {"replicas": 2}],
-    "batchPartition": 1,
-}))]
-#[case::two_that_make_the_target_size(json!({
-    "targetSize": 5, "rolloutBatches": [{"replicas": 2}, {"replicas": 3}],
-}))]
-#[case::one_by_one(json!({"targetSize": 2, "rolloutBatches": [{"replicas": 1}, {"replicas": 1}]}))]
-#[case::a_number_of_batches(json!({"numBatches": 2, "targetSize": 6}))]
-#[case::percentages_to_the_end(json!({
-    "rolloutStrategy": "IncreaseFirst", "targetSize": 10,
-    "rolloutBatches": [{"replicas": "20%"}, {"replicas": "30%"}, {"replicas": "50%"}],
-}))]
-#[case::nothing(json!({}))]
-#[case::paused(json!({"paused": true, "revertOnDelete": true, "batchPartition": 0, "numBatches": 3}))]
-#[case::hooks_and_metrics(json!({
-    "rolloutStrategy": "DecreaseFirst",
-    "rolloutBatches": [
-        {
-            "replicas": 1, "maxUnavailable": 1, "podList": [],
-            "batchRolloutWebhooks": [{
-                "type": "pre-batch-rollout", "name": "approve", "url": "http://approver.shop.svc/ask",
-                "method": "POST", "expectedStatus": [200, 201], "metadata": {"team": "shop"},
-            }],
-            "canaryMetric": [{"name": "success-rate", "interval": "1m", "metricsRange": {"min": 99}}],
-        },
-        {"replicas": "50%", "maxUnavailable": "10%"},
-        {"replicas": "50%"},
-    ],
-    "rolloutWebhooks": [
-        {"type": "initialize-rollout", "name": "start", "url": "https://hooks.shop.svc/start"},
-        {"type": "finalize-rollout", "name": "end", "url": "https://hooks.shop.svc/end"},
-    ],
-    "canaryMetric": [{"name": "latency", "metricsRange": {"max": 500, "min": 0}}],
-}))]
-fn published_plans_are_taken_as_they_are(#[case] plan: Value) {
-    let mut object = rollout(&json!({}));
-    object.spec.rollout_plan = serde_json::from_value(plan).unwrap();
-    assert_eq!(check(&object).err(), None);
+/// A plan, and where KubeVela has it: the table says more.
+#[derive(Deserialize)]
+struct Published {
+    file: String,
+    at: String,
+    #[serde(default)]
+    alone: bool,
+    plan: Value,
+}
+
+/// Nothing is wrong with them, and nothing of them is lost: a field that is not known would vanish.
+#[test]
+fn published_plans_are_taken_as_they_are() {
+    let table: Vec<Published> = serde_saphyr::from_str(include_str!("published.yaml")).unwrap();
+    for Published {
+        file,
+        at,
+        alone,
+        plan,
+    } in table
+    {
+        let other = if alone {
+            json!({"sourceRef": null})
+        } else {
+            json!({})
+        };
+        let mut object = rollout(&other);
+        object.spec.rollout_plan = serde_json::from_value(plan.clone()).unwrap();
+        assert_eq!(check(&object).err(), None, "{file} at {at}: {plan}");
+        let read = serde_json::to_value(&object.spec.rollout_plan).unwrap();
+        assert!(has(&read, &plan), "{file} at {at}: {plan}, read as {read}");
+    }
+}
+
+/// Whether all that was written is in what was read, where defaults are added and `false` is left out.
+fn has(read: &Value, written: &Value) -> bool {
+    match (read, written) {
+        (Value::Object(read), Value::Object(written)) => written
+            .iter()
+            .all(|(field, value)| has(read.get(field).unwrap_or(&Value::Bool(false)), value)),
+        (Value::Array(read), Value::Array(written)) => {
+            let mut both = read.iter().zip(written);
+            read.len() == written.len() && both.all(|(read, written)| has(read, written))
+        }
+        _ => read == written,
+    }
 }

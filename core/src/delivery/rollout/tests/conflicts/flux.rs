@@ -1,5 +1,7 @@
 //! What Flux applies again, and who has to write what.
 
+use rstest::rstest;
+
 use super::*;
 
 fn flux(play: &mut Play, of: &Name, kind: ConsumerKind, applied: &Value, spec: &Value) {
@@ -144,12 +146,22 @@ fn flux_is_not_waited_for_where_nothing_of_it_is_at_work_by_an_older_spec() {
     };
     let attempted = |generation: i64| newer(&json!({"lastAttemptedGeneration": generation}));
     let suspended = json!({"metadata": {"generation": 3}, "spec": {"suspend": true}});
+    let suspended_as = |status: &str| {
+        let mut object = ready(status);
+        object["spec"] = suspended["spec"].clone();
+        object
+    };
     let first = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": -1}});
     let (kustomization, helm) = (ConsumerKind::Kustomization, ConsumerKind::HelmRelease);
     let cases = [
         // There was no other spec before the first. What is suspended applies nothing.
         (kustomization, first, true),
-        (kustomization, suspended, true),
+        (kustomization, suspended.clone(), true),
+        (kustomization, suspended_as("True"), true),
+        (helm, suspended_as("True"), true),
+        // What it was at work at then it carries to its end.
+        (kustomization, suspended_as("Unknown"), false),
+        (helm, suspended_as("Unknown"), false),
         (kustomization, ready("Unknown"), false),
         (kustomization, ready("True"), false),
         // It has ended without success: everything has to be healthy for that, and the run may be what is missing.
@@ -166,6 +178,16 @@ fn flux_is_not_waited_for_where_nothing_of_it_is_at_work_by_an_older_spec() {
             "verifyingSpec, held: NotApplied"
         };
         assert_eq!(play.state(), expected, "{kind:?} {applier}");
+        // Where Flux was stopped meanwhile, nobody else ends what it was at work on.
+        let remedy = match (applier["spec"]["suspend"] == true, kind) {
+            (false, _) => "newest spec yet: see its conditions",
+            (true, ConsumerKind::Kustomization) => {
+                "`flux resume kustomization apps -n flux-system`"
+            }
+            (true, ConsumerKind::HelmRelease) => "`flux resume helmrelease apps -n flux-system`",
+        };
+        let is_told = begins || held(&play).2.ends_with(remedy);
+        assert!(is_told, "{kind:?} {applier}");
     }
 }
 
@@ -213,8 +235,9 @@ fn flux_that_is_not_known_yet_is_waited_for() {
         play.run();
         play
     };
-    assert_eq!(with(Some("IfNotPresent")).state(), "rolloutSucceed");
-    for ssa in [None, Some("Merge")] {
+    assert_eq!(with(Some("Ignore")).state(), "rolloutSucceed");
+    // Flux asks Git for this one, and Git does not have it.
+    for ssa in [None, Some("Merge"), Some("IfNotPresent")] {
         let mut play = with(ssa);
         assert_eq!(
             (play.state().as_str(), play.present()),
@@ -243,6 +266,46 @@ fn flux_that_is_not_known_yet_is_waited_for() {
     }
 }
 
+/// It is created by Flux, and not touched any more.
+#[test]
+fn an_object_that_git_has_left_alone_is_rolled_out() {
+    let mut play = pair(&json!({}));
+    let kind = ConsumerKind::Kustomization;
+    let applied = json!({"f:replicas": {}});
+    flux(&mut play, &v2(), kind, &applied, &json!({}));
+    let metadata = &mut play.cluster.workloads.get_mut(&v2()).unwrap()["metadata"];
+    metadata["annotations"]["kustomize.toolkit.fluxcd.io/ssa"] = "IfNotPresent".into();
+    let applied = &mut metadata["managedFields"][0]["fieldsV1"];
+    applied["f:metadata"]["f:annotations"]["f:kustomize.toolkit.fluxcd.io/ssa"] = json!({});
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+}
+
+/// As kustomize-controller reads it: labels count, too, and upper case is lower case.
+#[rstest]
+#[case("annotations", "ssa", "ignore", true)]
+#[case("labels", "ssa", "Ignore", true)]
+#[case("labels", "reconcile", "disabled", true)]
+#[case("annotations", "reconcile", "Disabled", true)]
+#[case("annotations", "reconcile", "enabled", false)]
+#[case("labels", "ssa", "IfNotPresent", false)]
+fn an_object_may_say_to_flux_that_it_is_left_alone(
+    #[case] of: &str,
+    #[case] key: &str,
+    #[case] word: &str,
+    #[case] is_left_alone: bool,
+) {
+    let mut play = pair(&json!({}));
+    let applied = json!({"f:replicas": {}});
+    let kind = ConsumerKind::Kustomization;
+    flux(&mut play, &v2(), kind, &applied, &json!({}));
+    let metadata = &mut play.cluster.workloads.get_mut(&v2()).unwrap()["metadata"];
+    metadata[of][format!("kustomize.toolkit.fluxcd.io/{key}")] = word.into();
+    play.run();
+    let held = play.status().held.map(|it| it.reason);
+    assert_eq!(held, (!is_left_alone).then(|| "AppliedAgain".to_owned()));
+}
+
 #[test]
 fn flux_that_leaves_the_object_alone_holds_nothing() {
     let applied = json!({"f:replicas": {}});
@@ -252,7 +315,13 @@ fn flux_that_leaves_the_object_alone_holds_nothing() {
     let all = json!([{"paths": ["/spec"]}]);
     let cases = [
         (kustomization, json!({}), None, "AppliedAgain"),
-        (kustomization, json!({}), Some("IfNotPresent"), ""),
+        (kustomization, json!({}), Some("Ignore"), ""),
+        (
+            kustomization,
+            json!({}),
+            Some("IfNotPresent"),
+            "AppliedAgain",
+        ),
         (
             kustomization,
             json!({"ignore": [{"paths": ["/spec/replicas"], "target": {"name": "other"}}]}),
