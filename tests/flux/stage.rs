@@ -167,12 +167,16 @@ impl<'w> Stage<'w> {
     ) -> Result<DynamicObject> {
         let what = format!("{kind} {name}: {what}");
         let api = self.api(kind)?;
-        poll(DEADLINE, &what, async || {
+        let found = poll(DEADLINE, &what, async || {
             let object = api.get(name).await?;
             ensure!(check(&object.data), "{}", object.data["status"]);
             Ok::<_, anyhow::Error>(object)
         })
-        .await
+        .await;
+        match found {
+            Ok(object) => Ok(object),
+            Err(error) => bail!("{error:#}\n{}", self.world.flux.state().await),
+        }
     }
 
     /// Waits until a source has fetched a revision, and returns its artifact.

@@ -23,14 +23,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use futures::future::join_all;
 use kube::ResourceExt;
 use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::apply::{self, Applier};
 use crate::cluster::Cluster;
-use crate::control_plane::{Workspace, free_port};
+use crate::control_plane::Workspace;
 use crate::namespace::TEST_LABEL;
+use crate::ports::free_port;
 use crate::progress::Progress;
 use crate::tools;
 
@@ -262,6 +264,12 @@ impl Flux {
         self.source.kill().await?;
         self.wipe()?;
         self.source.start().await
+    }
+
+    /// What each controller does, for errors.
+    pub async fn state(&self) -> String {
+        let states = self.controllers().map(Controller::state);
+        join_all(states).await.join("\n")
     }
 
     /// The four of them.

@@ -20,10 +20,11 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-use crate::control_plane::{Workspace, free_port};
+use crate::control_plane::Workspace;
 use crate::controller::Process;
 use crate::identity::Identity;
 use crate::poll::DEADLINE;
+use crate::ports::free_port;
 use crate::progress::{Progress, Stderr};
 use crate::tools;
 pub use bot::{Bot, SCOPES};

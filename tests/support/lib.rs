@@ -35,6 +35,7 @@ pub mod kubectl;
 pub mod line;
 mod namespace;
 mod poll;
+pub mod ports;
 pub mod programs;
 pub mod progress;
 pub mod prometheus;

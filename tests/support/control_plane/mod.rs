@@ -10,12 +10,11 @@ mod kubeconfig;
 mod options;
 pub(crate) mod processes;
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use http::Request;
 use kube::Client;
 use tokio::time::Instant;
@@ -25,6 +24,7 @@ pub use options::{Options, User};
 
 use crate::cluster::Cluster;
 use crate::identity::Identity;
+use crate::ports::free_port;
 use options::{CERTIFICATE, KEY, TOKENS};
 use processes::Server;
 pub use processes::Workspace;
@@ -251,13 +251,6 @@ impl std::fmt::Display for PortTaken {
 }
 
 impl std::error::Error for PortTaken {}
-
-/// A loopback port that was free just now. kube-apiserver cannot choose one by itself.
-pub(crate) fn free_port() -> Result<u16> {
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
-    Ok(listener.local_addr()?.port())
-}
 
 #[allow(
     clippy::disallowed_methods,

@@ -204,11 +204,15 @@ impl Controller {
         Ok(process.pid())
     }
 
-    /// The last lines that it logged, for errors.
-    pub async fn log_tail(&self) -> String {
-        match &*self.process.lock().await {
-            Some(process) => process.log_tail(),
+    /// Whether it runs, and the last lines that it logged, for errors.
+    pub async fn state(&self) -> String {
+        let process = self.process.lock().await;
+        match process.as_ref().map(|process| (process, process.runs())) {
             None => format!("{} does not run", self.name),
+            Some((process, Ok(()))) => {
+                format!("{} runs; its log ends:\n{}", self.name, process.log_tail())
+            }
+            Some((_, Err(ended))) => format!("{}: {ended:#}", self.name),
         }
     }
 

@@ -14,9 +14,10 @@ use serde_json::json;
 use super::{Kind, Programs, Workloads};
 use crate::apply::Applier;
 use crate::cluster::Cluster;
-use crate::control_plane::{Workspace, free_port};
+use crate::control_plane::Workspace;
 use crate::controller::Process;
 use crate::poll::DEADLINE;
+use crate::ports::free_port;
 
 /// Where it believes to run, and keeps what belongs to itself.
 const NAMESPACE: &str = "kruise-system";

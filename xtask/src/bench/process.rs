@@ -1,12 +1,12 @@
 //! The released controller as a process: what it counts, what it costs.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use sluice_tests::controller::Process;
+use sluice_tests::ports::free_port;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -162,8 +162,4 @@ pub(super) fn sum(page: &str, metric: &str) -> u64 {
     samples
         .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
         .sum::<f64>() as u64
-}
-
-fn free_port() -> Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
