@@ -173,9 +173,10 @@ impl Default for Counters {
 }
 
 impl Notified {
-    pub(crate) fn count(self, counters: &Counters) {
+    /// So many events had this outcome.
+    pub(crate) fn count(self, counters: &Counters, events: u64) {
         let outcome = self.as_str();
         let labels = NotificationLabels { outcome };
-        counters.notifications.get_or_create(&labels).inc();
+        counters.notifications.get_or_create(&labels).inc_by(events);
     }
 }

@@ -207,18 +207,21 @@ impl Events {
             since: Instant::now(),
             told,
         });
-        if let Some(to_notify) = &self.to_notify
-            && !to_notify.put(Arc::clone(&waiting))
-        {
-            Notified::Dropped.count(&self.counters);
+        if let Some(to_notify) = &self.to_notify {
+            let dropped = to_notify.put(Arc::clone(&waiting));
+            Notified::Dropped.count(&self.counters, dropped);
         }
-        if !self.to_post.put(waiting) {
-            self.counters.events_dropped.inc();
-        }
+        let dropped = self.to_post.put(waiting);
+        self.counters.events_dropped.inc_by(dropped);
     }
 }
 
 impl Waiting {
+    /// The namespace of the object that it is about. It is empty if that is in none.
+    fn namespace(&self) -> &str {
+        self.told.about.namespace()
+    }
+
     /// About how many bytes of memory it takes.
     fn bytes(&self) -> usize {
         let texts = |map: &BTreeMap<String, String>| {

@@ -70,15 +70,11 @@ impl Desk {
         self.decisions.tell(decision, alice).await.decision
     }
 
-    fn events(&mut self) -> Vec<Queued> {
-        let mut all = Vec::new();
-        while let Ok(event) = self.sending.try_recv() {
-            all.push(event);
-        }
-        all
+    fn events(&self) -> Vec<Queued> {
+        std::iter::from_fn(|| self.sending.try_next()).collect()
     }
 
-    fn outcomes(&mut self) -> Vec<String> {
+    fn outcomes(&self) -> Vec<String> {
         let events = self.events().into_iter();
         events.map(|event| event.told.reason.to_string()).collect()
     }
@@ -127,7 +123,7 @@ fn decision(at: Timestamp, allowed: bool, reason: &str) -> Decision {
 
 #[tokio::test]
 async fn equal_answers_are_counted_and_others_reported() {
-    let mut desk = Desk::open(false);
+    let desk = Desk::open(false);
     for _ in 0..1_000 {
         desk.ask(Some("shop"), false, "OutsideWindow").await;
     }
@@ -150,7 +146,7 @@ async fn equal_answers_are_counted_and_others_reported() {
 /// Each environment asks for itself; another step of the same is another question.
 #[tokio::test]
 async fn reports_name_the_environment_and_the_step() {
-    let mut desk = Desk::open(false);
+    let desk = Desk::open(false);
     let ask = async |desk: &Desk, environment: &str, step: &str, allowed| {
         let mut decision = decision(desk.clock.now(), allowed, "r");
         decision.subject.environment = Some(environment.to_owned());

@@ -1,7 +1,7 @@
 //! Events for Flux's notification-controller, which brings them to where people are: chats, mail.
 //!
 //! What comes in: each event, whether or not the API server accepts it. What goes out: one POST for each,
-//! in the order in which they came, in the form that Flux's own controllers use
+//! those of a namespace in the order in which they came, in the form that Flux's own controllers use
 //! (`event.toolkit.fluxcd.io`). Nobody waits for it: events queue up, and those that do not fit are
 //! dropped and counted.
 //!
@@ -112,7 +112,7 @@ impl Notifications {
             Ok(body) => send(&self.client, &self.url, body, self.patience).await,
             Err(_) => Notified::Dropped,
         };
-        outcome.count(&self.counters);
+        outcome.count(&self.counters, 1);
     }
 }
 

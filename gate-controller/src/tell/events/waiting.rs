@@ -1,13 +1,13 @@
-//! The events that wait for one receiver, with a limit on their number and on their bytes. Events beyond
-//! that are dropped, and counted: the log has them all.
+//! The events that wait for one receiver, with a limit on their bytes. What does not fit is dropped, and counted: the
+//! log has it all.
 //!
-//! No namespace may have more than it leaves to all others: the first that has very many has half, another one a
-//! quarter. After a dozen of these little is left.
+//! Namespaces take turns: of each the oldest event is sent. Where there is no room, that of the namespace that has the
+//! most is taken, from its newest events. So one that floods delays no other, and takes no room that others need.
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -16,25 +16,27 @@ use tokio::sync::mpsc;
 
 use super::Waiting;
 
-/// How many may wait: 10,000 gates of one namespace that change together have room in its half.
-pub(super) const WAITING: usize = 32_768;
-/// How many bytes of them: about 800 for each of those gates, twice what a note of one sentence needs.
+/// How many bytes of events may wait: about 1,600 for each of 10,000 gates that change together, where a note of one
+/// sentence needs 400.
 pub(super) const BYTES: usize = 16 << 20;
 
 /// Where they are put.
 #[derive(Clone)]
 pub(super) struct Lane {
-    queue: mpsc::Sender<Queued>,
+    /// Tells that one waits.
+    news: mpsc::Sender<()>,
     room: Arc<Mutex<Room>>,
 }
 
 /// What they are taken from to be sent. It ends with the last of [`Events`](super::Events).
-pub type Sending = mpsc::Receiver<Queued>;
+pub struct Sending {
+    news: mpsc::Receiver<()>,
+    room: Arc<Mutex<Room>>,
+}
 
 /// An event that has its room until it is dropped: also while it is being sent.
 pub struct Queued {
     waiting: Arc<Waiting>,
-    bytes: usize,
     room: Arc<Mutex<Room>>,
 }
 
@@ -48,89 +50,152 @@ impl Deref for Queued {
 
 impl Drop for Queued {
     fn drop(&mut self) {
-        let namespace = self.waiting.told.about.namespace();
-        self.room.lock().give(namespace, self.bytes);
+        self.room.lock().give(&self.waiting);
     }
 }
 
 /// An empty one.
 pub(super) fn lane() -> (Lane, Sending) {
-    let (queue, sending) = mpsc::channel(WAITING);
-    let room = Arc::default();
-    (Lane { queue, room }, sending)
+    let (news, listens) = mpsc::channel(1);
+    let room = Arc::<Mutex<Room>>::default();
+    let sending = Sending {
+        news: listens,
+        room: Arc::clone(&room),
+    };
+    (Lane { news, room }, sending)
 }
 
 impl Lane {
-    /// Has an event wait. False: there is no room.
-    pub(super) fn put(&self, waiting: Arc<Waiting>) -> bool {
-        let bytes = waiting.bytes();
-        let namespace = waiting.told.about.namespace();
-        if !self.room.lock().take(namespace, bytes) {
-            return false;
+    /// Has an event wait, and says how many were dropped for want of room: it, or others.
+    pub(super) fn put(&self, waiting: Arc<Waiting>) -> u64 {
+        if self.news.is_closed() {
+            return 1;
         }
-        let queued = Queued {
-            waiting,
-            bytes,
-            room: Arc::clone(&self.room),
-        };
-        self.queue.try_send(queued).is_ok()
+        let dropped = self.room.lock().put(waiting);
+        // One that was not heard yet is enough.
+        let _ = self.news.try_send(());
+        dropped
     }
 }
 
-/// What has been taken of the room.
+impl Sending {
+    /// The next one. None: there will be no more.
+    pub async fn recv(&mut self) -> Option<Queued> {
+        loop {
+            if let Some(queued) = self.try_next() {
+                return Some(queued);
+            }
+            self.news.recv().await?;
+        }
+    }
+
+    /// The next one, if one waits.
+    pub fn try_next(&self) -> Option<Queued> {
+        let waiting = self.room.lock().next()?;
+        let room = Arc::clone(&self.room);
+        Some(Queued { waiting, room })
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        *self.room.lock() = Room::default();
+    }
+}
+
+/// What waits, and the room that it takes.
 #[derive(Default)]
 struct Room {
-    all: Load,
+    bytes: usize,
     /// By the namespaces that have any.
-    of: BTreeMap<Box<str>, Load>,
+    of: BTreeMap<Arc<str>, Share>,
+    /// The namespaces of which an event waits, the next one first.
+    turns: VecDeque<Arc<str>>,
+}
+
+/// What a namespace has.
+#[derive(Default)]
+struct Share {
+    /// Together with what is being sent.
+    bytes: usize,
+    /// The oldest first.
+    waiting: VecDeque<Arc<Waiting>>,
 }
 
 impl Room {
-    /// Takes room for an event of a namespace. False: it would have more than it leaves to all others.
-    fn take(&mut self, namespace: &str, bytes: usize) -> bool {
-        let own = self.of.get(namespace).copied().unwrap_or_default();
-        let (own, all) = (own.with(bytes), self.all.with(bytes));
-        if own.events > WAITING.saturating_sub(all.events)
-            || own.bytes > BYTES.saturating_sub(all.bytes)
-        {
-            return false;
-        }
-        self.all = all;
-        self.of.insert(namespace.into(), own);
-        true
-    }
-
-    /// Gives it back. A namespace that has nothing left is forgotten.
-    fn give(&mut self, namespace: &str, bytes: usize) {
-        self.all = self.all.without(bytes);
-        if let Some(own) = self.of.get_mut(namespace) {
-            *own = own.without(bytes);
-            if own.events == 0 {
-                self.of.remove(namespace);
+    /// Has an event wait, and says how many were dropped: it, or others.
+    fn put(&mut self, waiting: Arc<Waiting>) -> u64 {
+        let bytes = waiting.bytes();
+        let own = self.of.get(waiting.namespace());
+        let own = own.map_or(0, |share| share.bytes) + bytes;
+        let mut dropped = 0;
+        while self.bytes + bytes > BYTES {
+            dropped += 1;
+            match self.largest() {
+                Some((namespace, most)) if most > own => self.drop_newest(&namespace),
+                Some(_) | None => return dropped,
             }
         }
+        self.add(waiting);
+        dropped
     }
-}
 
-/// So many events, of so many bytes.
-#[derive(Clone, Copy, Default)]
-struct Load {
-    events: usize,
-    bytes: usize,
-}
+    /// The namespace that has the most, of those of which an event waits, and what it has.
+    fn largest(&self) -> Option<(Arc<str>, usize)> {
+        let shares = self.of.iter().filter(|(_, it)| !it.waiting.is_empty());
+        let (namespace, largest) = shares.max_by_key(|(_, share)| share.bytes)?;
+        Some((Arc::clone(namespace), largest.bytes))
+    }
 
-impl Load {
-    fn with(self, bytes: usize) -> Self {
-        Self {
-            events: self.events + 1,
-            bytes: self.bytes + bytes,
+    fn drop_newest(&mut self, namespace: &Arc<str>) {
+        let Some(share) = self.of.get_mut(namespace) else {
+            return;
+        };
+        let newest = share.waiting.pop_back();
+        if share.waiting.is_empty() {
+            self.turns.retain(|it| it != namespace);
+        }
+        if let Some(newest) = newest {
+            self.give(&newest);
         }
     }
 
-    fn without(self, bytes: usize) -> Self {
-        Self {
-            events: self.events.saturating_sub(1),
-            bytes: self.bytes.saturating_sub(bytes),
+    fn add(&mut self, waiting: Arc<Waiting>) {
+        let namespace = match self.of.get_key_value(waiting.namespace()) {
+            Some((namespace, _)) => Arc::clone(namespace),
+            None => waiting.namespace().into(),
+        };
+        let bytes = waiting.bytes();
+        self.bytes += bytes;
+        let share = self.of.entry(Arc::clone(&namespace)).or_default();
+        share.bytes += bytes;
+        if share.waiting.is_empty() {
+            self.turns.push_back(namespace);
+        }
+        share.waiting.push_back(waiting);
+    }
+
+    /// The event whose turn it is. It has its room until it is given back.
+    fn next(&mut self) -> Option<Arc<Waiting>> {
+        let namespace = self.turns.pop_front()?;
+        let share = self.of.get_mut(&namespace)?;
+        let next = share.waiting.pop_front();
+        if !share.waiting.is_empty() {
+            self.turns.push_back(namespace);
+        }
+        next
+    }
+
+    /// Gives the room of an event back. A namespace that has nothing left is forgotten.
+    fn give(&mut self, waiting: &Waiting) {
+        let bytes = waiting.bytes();
+        let namespace = waiting.namespace();
+        self.bytes = self.bytes.saturating_sub(bytes);
+        if let Some(share) = self.of.get_mut(namespace) {
+            share.bytes = share.bytes.saturating_sub(bytes);
+            if share.bytes == 0 {
+                self.of.remove(namespace);
+            }
         }
     }
 }

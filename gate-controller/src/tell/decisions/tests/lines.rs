@@ -54,7 +54,7 @@ async fn every_yes_is_a_line_where_it_has_to_be_recorded() {
 #[tokio::test]
 async fn of_what_is_looked_at_again_only_news_is_reported() {
     for required in [false, true] {
-        let mut desk = Desk::open(required);
+        let desk = Desk::open(required);
         let look = |minutes: i64, allowed: bool| {
             let at = NOON.parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes);
             let decision = decision(at, allowed, "InRange");

@@ -5,7 +5,7 @@ use super::*;
 
 #[tokio::test]
 async fn one_who_asks_something_new_each_time_fills_nothing() {
-    let mut desk = Desk::open(false);
+    let desk = Desk::open(false);
     for n in 0..10_500 {
         let name = format!("shop-{n}");
         desk.ask(Some(&name), false, "OutsideWindow").await;
@@ -46,7 +46,7 @@ fn each_event_is_paid_for_and_what_makes_room_is_reported_at_once() {
 /// Whose subject it is, nobody has verified.
 #[tokio::test]
 async fn one_who_is_not_known_speaks_for_nobody() {
-    let mut desk = Desk::open(false);
+    let desk = Desk::open(false);
     let now = desk.clock.now();
     let tell = async |desk: &Desk, asker: Asker<'_>, kind: &str| {
         let mut decision = decision(now, false, "OutsideWindow");
@@ -76,7 +76,7 @@ async fn one_who_is_not_known_speaks_for_nobody() {
 /// One who asks something new each time makes room at their own expense.
 #[tokio::test]
 async fn one_caller_takes_no_room_and_no_events_from_another() {
-    let mut desk = Desk::open(false);
+    let desk = Desk::open(false);
     let ask = async |desk: &Desk, asker: Asker<'_>, n: usize| {
         let mut decision = decision(desk.clock.now(), false, "OutsideWindow");
         decision.subject.name = Some(format!("{asker:?}-{n}"));

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn what_waits_is_reported_again_while_it_asks() {
-    let mut desk = Desk::open(false);
+    let desk = Desk::open(false);
     for _ in 0..7 {
         desk.ask(Some("shop"), false, "OutsideWindow").await;
         desk.ask(Some("till"), true, "InsideWindow").await;
