@@ -3,8 +3,7 @@
 //!
 //! - (a) A write that takes pods away leaves as many available as there were, or as many as there are to be if these
 //!   are fewer, but for those that have failed by themselves, what others have written, those that were missing once
-//!   others had deleted a workload, and with DecreaseFirst one batch, as well as one of a run that is lost. In the end
-//!   nobody is short of pods.
+//!   others had deleted a workload, and with DecreaseFirst one batch. In the end nobody is short of pods.
 //! - (b) There are never more pods than there were or are to be, and with IncreaseFirst one batch more.
 //! - (c) Nothing begins, goes out or makes pods while its gate is closed, or beyond the last batch that may go out,
 //!   and no workload is claimed by a run that has not begun.
@@ -55,8 +54,6 @@ pub(crate) struct Ledger {
     foreign: u64,
     /// How many pods were missing once somebody had deleted a workload. None: nobody has.
     removed: Option<u64>,
-    /// The runs that went on when their status was lost, and that nobody has found again by their claims.
-    pub(crate) lost: BTreeSet<i64>,
     /// Whether pods are missing for which no run could make up.
     pub(crate) is_left_short: bool,
     /// Whether a hook has said no.
@@ -129,6 +126,11 @@ impl Ledger {
         self.removed = self.removed.max(Some(missing));
     }
 
+    /// Whether somebody has deleted a workload.
+    pub(crate) fn has_removed(&self) -> bool {
+        self.removed.is_some()
+    }
+
     /// Another object has its name, with whatever version.
     pub(crate) fn replaced(&mut self) {
         self.out = IN_PLACE;
@@ -157,7 +159,6 @@ impl Ledger {
             self.last = Some((run.id, present.collect()));
             if !self.begun.insert(run.id) {
                 self.reached.insert(Reached::Resumed);
-                self.lost.remove(&run.id);
             }
         }
         let of = |status: &RolloutStatus| {

@@ -7,12 +7,12 @@
 
 use std::ops::RangeInclusive;
 
-use sluice_crds::rollout::{Mode, PastRun, RollingState, Run, Size, WorkloadRecord};
+use sluice_crds::rollout::{Mode, PastRun, Run, Size, WorkloadRecord};
 
 use super::app;
 use super::batch::{InPlace, Pair, PairSizes, Scale};
 use super::claim::{Claim, Ended};
-use super::course::{Course, count, of_pair, pods, present};
+use super::course::{Course, count, is_reached, of_pair, pods, present};
 use super::given::{Given, Member};
 use super::identity;
 use super::plan::Plan;
@@ -40,14 +40,6 @@ pub(super) struct Beginning {
     pub(super) first: Option<usize>,
 }
 
-/// What is known of the runs before.
-#[derive(Clone, Copy)]
-struct Past<'a> {
-    history: &'a [PastRun],
-    /// The number of the run of the same that was not ended, and of which the status is lost.
-    lost: Option<i64>,
-}
-
 /// The run that would begin with these workloads, the target first, after the runs of this history.
 ///
 /// # Errors
@@ -70,7 +62,7 @@ pub(super) fn begin(
         return Ok(None);
     };
     let lost = lost(given, history, &identity, members);
-    let course = course(given, Past { history, lost }, plan, &identity, members)?;
+    let course = course(given, lost, plan, &identity, members)?;
     let present: Vec<Size> = members.iter().map(|(_, it)| present(Some(it))).collect();
     let (mode, total, original) = totals(&course, members);
     let is_nothing = is_nothing(&course, members);
@@ -106,13 +98,12 @@ pub(super) fn begin(
 fn lost(given: &Given, history: &[PastRun], identity: &str, members: &[Member<'_>]) -> Option<i64> {
     let object = given.object.as_ref();
     let newest = history.iter().map(|run| run.id).max().unwrap_or(0);
-    let uid = object.metadata.uid.as_deref();
     let claims = members
         .iter()
         .filter_map(|(_, workload)| Claim::of(workload.object));
     let same = claims.filter(|claim| {
         claim.ended.is_none()
-            && uid == Some(claim.uid.as_str())
+            && claim.is_by(object)
             && claim.is_asked_for(identity, object)
             && claim.run > newest
             && claim.run < far_ahead(given)
@@ -122,8 +113,7 @@ fn lost(given: &Given, history: &[PastRun], identity: &str, members: &[Member<'_
 
 /// Whether a claim is of the run that is lost: that of another run says nothing of what was before this one.
 fn is_of_lost(given: &Given, lost: Option<i64>, claim: &Claim) -> bool {
-    let uid = given.object.metadata.uid.as_deref();
-    uid == Some(claim.uid.as_str()) && lost == Some(claim.run)
+    claim.is_by(&given.object) && lost == Some(claim.run)
 }
 
 /// More than that of every run before it.
@@ -146,7 +136,7 @@ fn far_ahead(given: &Given) -> i64 {
 
 fn course(
     given: &Given,
-    past: Past<'_>,
+    lost: Option<i64>,
     plan: &Plan,
     identity: &str,
     members: &[Member<'_>],
@@ -156,7 +146,7 @@ fn course(
         let claim = claims
             .get(place)
             .and_then(Option::as_ref)
-            .filter(|it| is_of_lost(given, past.lost, it));
+            .filter(|it| is_of_lost(given, lost, it));
         let seen = members.get(place).map(|(_, it)| it.seen().wanted);
         claim.map_or(seen.unwrap_or(0), |claim| pods(claim.was))
     };
@@ -166,10 +156,10 @@ fn course(
             let sources: Vec<u32> = (1..members.len()).map(was).collect();
             let old = sources.iter().map(|size| u64::from(*size)).sum();
             let there = old..=old + u64::from(was(0));
-            let claimed = claims
-                .iter()
-                .flatten()
-                .filter(|claim| counts(given, past, claim, identity, &there));
+            let claimed = claims.iter().zip(members).filter_map(|(claim, (_, it))| {
+                let claim = claim.as_ref()?;
+                counts(given, lost, (claim, it), identity, &there).then_some(claim)
+            });
             let newest = claimed.max_by_key(|claim| claim.run);
             let of = newest.map(|claim| pods(claim.of));
             let strategy = plan.members.strategy();
@@ -190,14 +180,14 @@ fn course(
     }
 }
 
-/// Whether the total of a claim counts: of a run that gave way to this one, of the same after it has succeeded, or
-/// after its status is lost. Also of any other that was left halfway, while the target has the pods that the
-/// sources lack. Never one below the pods of the sources, which somebody has scaled since. `there`: the pods of the
-/// sources, and those of all.
+/// Whether the total of a claim counts: of the run that is lost, of another run of this Rollout that was left halfway
+/// and whose sizes nobody has changed since, or of the same after it has ended. Also of any other that was left halfway,
+/// while the target has the pods that the sources lack. Never one below the pods of the sources, which somebody has
+/// scaled since. `there`: the pods of the sources, and those of all.
 fn counts(
     given: &Given,
-    past: Past<'_>,
-    claim: &Claim,
+    lost: Option<i64>,
+    (claim, workload): (&Claim, &Workload<'_>),
     identity: &str,
     there: &RangeInclusive<u64>,
 ) -> bool {
@@ -207,19 +197,13 @@ fn counts(
         return false;
     }
     match claim.ended {
-        None if is_of_lost(given, past.lost, claim) || gave_way(given, past, claim) => true,
+        None if is_of_lost(given, lost, claim) => true,
+        None if claim.is_by(&given.object) && is_reached(claim.wrote, present(Some(workload))) => {
+            true
+        }
         Some(Ended::Done) => is_same,
         None | Some(Ended::Failed | Ended::Aborted) => is_same || there.contains(&of),
     }
-}
-
-/// Whether a claim is of one of the runs that gave way, one after another, to this one. What is left of an older run may
-/// have come along with a copy of its workload.
-fn gave_way(given: &Given, past: Past<'_>, claim: &Claim) -> bool {
-    let is_own = given.object.metadata.uid.as_deref() == Some(&claim.uid);
-    let newest = past.history.iter();
-    let mut gave_way = newest.take_while(|it| it.state == RollingState::RolloutAbandoned);
-    is_own && gave_way.any(|it| it.id == claim.run)
 }
 
 fn in_place(plan: &Plan, target: &Workload<'_>, was: u32) -> Result<Course, Refusal> {

@@ -102,7 +102,7 @@ impl Chain {
         };
         if let Some(to) = to {
             if matches!(next, Step::GoTold(_) | Step::EndTold) {
-                self.draft.left_undone(&seen);
+                self.draft.left_undone(seen.outcome());
             }
             self.draft.go(desk, to, &mut seen, gates);
             if next == Step::FailBatch {

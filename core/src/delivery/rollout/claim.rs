@@ -1,9 +1,10 @@
 //! The claim of a Rollout on a workload: an annotation.
 //!
 //! It says who has the workload, what it was before, and what the Rollout has written. It is a hint and no
-//! right: one that was forged, or copied with its workload, holds a run at most, unless it has the run or the identity
-//! of what is rolled out. One that has these says what the workload was before, and how many pods there are to be. Only
-//! people who may write the sizes can write it. From it a run is resumed whose status is lost.
+//! right: one that came along with a copy of its workload is none, and one that was forged holds a run at most, unless
+//! it has the run or the identity of what is rolled out. One that has these says what the workload was before, and how
+//! many pods there are to be. Only people who may write the sizes can write it. From it a run is resumed whose status is
+//! lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -28,6 +29,8 @@ pub struct Claim {
     pub name: String,
     /// Its UID.
     pub uid: String,
+    /// The name of the workload. A claim on another one came along with a copy.
+    pub workload: String,
     /// The number of the run.
     pub run: i64,
     /// What the run rolls out, as a hash.
@@ -64,9 +67,15 @@ pub enum Ended {
 }
 
 impl Claim {
-    /// The claim on a workload. None: there is none that can be read.
+    /// The claim on a workload. None: there is none that can be read, or it is on another one.
     pub fn of(workload: &Value) -> Option<Self> {
-        let annotations = workload.pointer("/metadata/annotations")?;
+        let name = workload.pointer("/metadata/name")?.as_str()?;
+        Self::within(workload).filter(|claim| claim.workload == name)
+    }
+
+    /// What a workload, or a patch of one, has as a claim.
+    pub fn within(object: &Value) -> Option<Self> {
+        let annotations = object.pointer("/metadata/annotations")?;
         let text = annotations.get(marks::CLAIM)?.as_str()?;
         is_short(text).then(|| serde_json::from_str(text).ok())?
     }
@@ -74,6 +83,11 @@ impl Claim {
     /// What is written in the annotation.
     pub fn text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Whether it is of a run of this Rollout, and of none before it that had its name.
+    pub(super) fn is_by(&self, object: &Rollout) -> bool {
+        object.metadata.uid.as_deref() == Some(&self.uid)
     }
 
     /// Whether a Rollout asks for the run of this claim, and for no other: it rolls out the same, and nobody has

@@ -51,8 +51,8 @@ pub(super) fn of_others(given: &Given, members: &[Member<'_>]) -> Option<Why> {
 pub(super) fn not_armed(given: &Given, (name, workload): &Member<'_>) -> Option<Why> {
     // A run that goes on, or has given way, has let out what is out.
     let claim = Claim::of(workload.object).filter(|claim| claim.ended.is_none());
-    let is_ours =
-        claim.is_some_and(|claim| is_own(given, &claim) || !given.others.contains_key(&claim.uid));
+    let is_ours = claim
+        .is_some_and(|claim| claim.is_by(&given.object) || !given.others.contains_key(&claim.uid));
     if workload.is_armed() || is_ours {
         return None;
     }
@@ -137,13 +137,12 @@ pub(super) fn after_success(given: &Given, members: &[Latched<'_>]) -> Option<Wh
 /// Others have rolled out since, or somebody has scaled: what a run that had ended would bring back is not the
 /// version before.
 pub(super) fn rolled_since(given: &Given, run: &Run, members: &[Latched<'_>]) -> Option<Why> {
-    let uid = given.object.metadata.uid.as_deref().unwrap_or_default();
     let is_as_left = |(record, (_, workload)): &Latched<'_>| {
         // What a run in place brings back is looked at by itself.
         let is_same =
             run.mode == Mode::Update || record.template == identity::template(workload.object);
         Claim::of(workload.object).is_some_and(|claim| {
-            let is_of_run = claim.uid == uid && claim.run == run.id;
+            let is_of_run = claim.is_by(&given.object) && claim.run == run.id;
             is_same && is_of_run && is_reached(claim.wrote, present(Some(workload)))
         })
     };
@@ -157,17 +156,13 @@ pub(super) fn rolled_since(given: &Given, run: &Run, members: &[Latched<'_>]) ->
     ))
 }
 
-fn is_own(given: &Given, claim: &Claim) -> bool {
-    given.object.metadata.uid.as_deref() == Some(&claim.uid)
-}
-
 /// Another Rollout has it. A claim of a UID that nobody has is taken over.
 fn claimed(given: &Given, (name, workload): &Member<'_>) -> Option<Why> {
     let claim = Claim::of(workload.object).filter(|claim| claim.ended.is_none())?;
     let other = given
         .others
         .get(&claim.uid)
-        .filter(|_| !is_own(given, &claim))?;
+        .filter(|_| !claim.is_by(&given.object))?;
     Some(Why::by(
         "ClaimedBy",
         format!("Rollout {other}"),

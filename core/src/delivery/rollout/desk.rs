@@ -187,6 +187,7 @@ impl<'g> Desk<'g> {
         Claim {
             name: self.object().metadata.name.clone().unwrap_or_default(),
             uid: self.uid().to_owned(),
+            workload: record.r#ref.name.clone(),
             run: run.id,
             identity: run.identity.clone(),
             retry: status.last_handled_retry_at.clone(),

@@ -290,6 +290,7 @@ impl Draft {
 
     fn over(&mut self, desk: &Desk<'_>, next: State, look: &Look) {
         self.status.deadline = None;
+        let keeps = self.keeps_new_pods();
         self.status.intent = None;
         if next == State::Failed && self.status.outcome.is_none() {
             self.status.outcome = Some(match desk.is_deleted() {
@@ -298,6 +299,13 @@ impl Draft {
                     message: "its Rollout was deleted".to_owned(),
                 },
                 false => look.outcome(),
+            });
+        }
+        if keeps {
+            self.left_undone(Outcome {
+                reason: "NoSource".to_owned(),
+                message: "the target keeps its pods, for no source is left that had some"
+                    .to_owned(),
             });
         }
         let outcome = self.status.outcome.clone();
@@ -317,6 +325,15 @@ impl Draft {
         };
         self.tell(is_warning, reason, message.clone());
         self.remember(desk, next, message);
+    }
+
+    /// Whether the old version was to come back, and no source has taken the pods of the target.
+    fn keeps_new_pods(&self) -> bool {
+        let target = self.status.run.iter().flat_map(|run| run.workloads.first());
+        let intent = self.status.intent.iter().flat_map(|it| it.sizes.first());
+        let mut target = target.zip(intent);
+        self.status.reverted
+            && target.any(|(record, size)| size.replicas.is_some_and(|it| it > record.start))
     }
 
     /// The run is over, and goes into the history once.
@@ -340,8 +357,7 @@ impl Draft {
     }
 
     /// Something was not done, and the run goes on all the same.
-    pub(super) fn left_undone(&mut self, look: &Look) {
-        let outcome = look.outcome();
+    pub(super) fn left_undone(&mut self, outcome: Outcome) {
         self.tell(true, "LeftUndone", outcome.message.clone());
         let said = self.status.outcome.take();
         self.status.outcome = Some(match said {

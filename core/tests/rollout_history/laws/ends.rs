@@ -39,12 +39,12 @@ impl World {
         end.ok_or_else(|| format!("(f) that is no end: {state} {status:#?}"))
     }
 
-    /// Whether the new version is out, unless others have written sizes or have deleted a workload since, or a run is
-    /// lost: then it is not known how many pods there were.
+    /// Whether the new version is out, unless others have written sizes or have deleted a workload since: then it is not
+    /// known how many pods there were.
     fn is_out(&self) -> bool {
         let (setup, target) = (self.setup, target(self.setup));
         let ledger = &self.ledger;
-        if ledger.foreign > 0 || ledger.removed.is_some() || !ledger.lost.is_empty() {
+        if ledger.foreign > 0 || ledger.removed.is_some() {
             return true;
         }
         if setup.is_in_place() {
@@ -106,8 +106,7 @@ impl World {
         let setup = self.setup;
         let ledger = &self.ledger;
         let is_gone = setup.sources == 0 && !self.api.workloads.contains_key(&target(setup));
-        // Of a run that nobody has found again it is not known what is half done.
-        let is_excused = ledger.is_left_short || !ledger.lost.is_empty() || is_gone;
+        let is_excused = ledger.is_left_short || is_gone;
         if ledger.foreign > 0 || is_excused {
             return Ok(());
         }

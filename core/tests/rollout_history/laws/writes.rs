@@ -138,8 +138,7 @@ impl Ledger {
         let left = |of: &Name| stays(written.sees(of), of);
         let available: u64 = setup.workloads().iter().map(left).sum();
         let spared = match setup.decreases && setup.sources > 0 {
-            // Of a run that nobody has found again it is not known what is half done.
-            true => (setup.largest() + self.foreign) * (1 + u64::from(!self.lost.is_empty())),
+            true => setup.largest() + self.foreign,
             false => 0,
         };
         let lost = self.failing(after) + self.foreign + self.removed.unwrap_or(0);
@@ -223,7 +222,7 @@ fn one_way(written: &Written<'_>, write: &Write) -> Result<(), String> {
 
 /// The run of a claim that is written.
 fn run_of(write: &Write) -> Option<i64> {
-    Claim::of(&write.patch).map(|claim| claim.run)
+    Claim::within(&write.patch).map(|claim| claim.run)
 }
 
 /// What is written.

@@ -132,10 +132,16 @@ impl World {
         status.is_some_and(|it| it.run.is_some() && !is_over(it))
     }
 
+    /// A Rollout that goes without its status undoes nothing. For a workload that has gone no run makes up of which
+    /// only claims are left.
     pub(super) fn wipe(&mut self) {
-        let status = self.api.rollout.as_ref().and_then(|it| it.status.as_ref());
-        let run = status.and_then(|it| it.run.as_ref()).map(|run| run.id);
-        self.ledger.lost.extend(run.filter(|_| self.goes_on()));
+        let goes = self
+            .api
+            .rollout
+            .as_ref()
+            .map(|it| &it.metadata.deletion_timestamp);
+        let goes = goes.is_some_and(Option::is_some);
+        self.ledger.is_left_short |= goes || self.ledger.has_removed();
         self.api.respecify(|it| it.status = None);
     }
 

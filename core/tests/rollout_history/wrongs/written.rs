@@ -218,7 +218,7 @@ pub(super) fn another_run_intended_it() -> Said {
     let mut world = pair();
     let first = write(&mut world, What::Scale, "web-v2");
     falsified(&world, first, |it| {
-        let claim = Claim::of(&it.patch).unwrap();
+        let claim = Claim::within(&it.patch).unwrap();
         let run = claim.run + 1;
         it.patch["metadata"]["annotations"][marks::CLAIM] = Claim { run, ..claim }.text().into();
     })

@@ -90,6 +90,19 @@ fn another_rollout_has_the_workload() {
 }
 
 #[test]
+fn a_copy_of_a_workload_that_another_rollout_has_is_free() {
+    let play = half();
+    let claim = play.cluster.workloads[&v1()]["metadata"]["annotations"].clone();
+    let mut copied = pair(&json!({}));
+    copied.cluster.rollout.as_mut().unwrap().metadata.uid = Some("r-2".into());
+    let copy = copied.cluster.workloads.get_mut(&v2()).unwrap();
+    copy["metadata"]["annotations"] = claim;
+    copied.cluster.others.insert("r-1".into(), "first".into());
+    copied.run();
+    assert_eq!(copied.state(), "rolloutSucceed");
+}
+
+#[test]
 fn what_somebody_else_has_written_holds_and_is_not_written_again() {
     let mut play = half();
     play.cluster

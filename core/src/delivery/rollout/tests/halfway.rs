@@ -147,6 +147,8 @@ fn a_revert_leaves_the_new_pods_where_no_source_is_left() {
     play.run();
     assert_eq!(play.state(), "rolloutFailed");
     assert_eq!(play.present(), (5, 0));
+    let said = "LeftUndone: the target keeps its pods, for no source is left that had some";
+    assert!(play.news.iter().any(|it| it == said), "{:?}", play.news);
 }
 
 /// The Rollout and its target are deleted together, or Flux prunes the target while the old version comes back.
@@ -312,11 +314,42 @@ fn a_run_that_gives_way_leaves_its_total(#[case] revisions: &[&str], #[case] is_
     assert_eq!(play.present(), (12, 0));
 }
 
+/// Another revision follows a run that is half done, and whose status is lost: what it has taken from the source and has
+/// not given to the target yet is known from its claims.
+#[test]
+fn half_a_batch_is_made_up_for_where_its_status_is_lost() {
+    let plan = json!({"numBatches": 2, "rolloutStrategy": "DecreaseFirst"});
+    let mut play = pair(&plan);
+    until(&mut play, "batchInRolling 0");
+    while play.present().1 == 10 {
+        play.look();
+    }
+    assert_eq!(play.present(), (0, 5));
+    play.cluster.respecify(|it| it.status = None);
+    play.spec(&json!({"revision": "3"}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), (10, 0));
+}
+
+/// The same where somebody has scaled since: as many as the source has then.
+#[test]
+fn what_somebody_has_scaled_since_its_status_was_lost_is_not_made_up_for() {
+    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    play.cluster.respecify(|it| it.status = None);
+    scale(&mut play, &v1(), 2);
+    scale(&mut play, &v2(), 2);
+    play.spec(&json!({"revision": "3", "rolloutPlan": {"lastBatchToRollout": null}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), (2, 0));
+}
+
 /// Somebody has made web-v3 from web-v2 in the middle of a run: the claim came along. Or has written one.
 #[rstest]
-#[case::copied(|_: &mut Claim| ())]
-#[case::forged(|claim: &mut Claim| (claim.run, claim.of) = (claim.run + 1, i32::MAX))]
-fn a_claim_of_no_run_of_the_workload_says_no_total(#[case] change: fn(&mut Claim)) {
+fn a_claim_of_no_run_of_the_workload_says_no_total(#[values(true, false)] is_copied: bool) {
     let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
     play.run();
     let mut claim = Claim::of(&play.cluster.workloads[&v2()]).unwrap();
@@ -325,8 +358,11 @@ fn a_claim_of_no_run_of_the_workload_says_no_total(#[case] change: fn(&mut Claim
     assert_eq!(play.present(), (10, 0));
     scale(&mut play, &v2(), 4);
     play.deployment("web-v3", 0, "web:3");
-    change(&mut claim);
     let copy = play.cluster.workloads.get_mut(&v3()).unwrap();
+    if !is_copied {
+        claim.workload = "web-v3".into();
+        (claim.run, claim.of) = (claim.run + 1, i32::MAX);
+    }
     copy["metadata"]["annotations"] = json!({ marks::CLAIM: claim.text() });
     play.spec(&json!({
         "targetRef": {"name": "web-v3"}, "revision": "3",

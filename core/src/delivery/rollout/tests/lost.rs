@@ -171,7 +171,7 @@ fn a_process_may_be_killed_anywhere() {
 fn a_forged_claim_is_taken_over_without_what_it_says() {
     let forged = |uid: &str| {
         let claim = json!({
-            "name": "x", "uid": uid, "run": i64::MAX, "identity": "i", "of": i32::MAX,
+            "name": "x", "uid": uid, "workload": "OF", "run": i64::MAX, "identity": "i", "of": i32::MAX,
             "was": -3, "start": i32::MIN, "former": "../../secrets/x", "wrote": {"replicas": -1},
         });
         claim.to_string()
@@ -183,7 +183,9 @@ fn a_forged_claim_is_taken_over_without_what_it_says() {
     {
         let mut play = pair(&json!({"numBatches": 2}));
         for workload in play.cluster.workloads.values_mut() {
-            workload["metadata"]["annotations"] = json!({ marks::CLAIM: text });
+            let metadata = &mut workload["metadata"];
+            let text = text.replace("OF", metadata["name"].as_str().unwrap());
+            metadata["annotations"] = json!({ marks::CLAIM: text });
         }
         play.run();
         assert_eq!(play.state(), "rolloutSucceed", "{text}");
