@@ -3,6 +3,7 @@
 //! What comes in: arguments. What goes out: success, or an error that names the command.
 
 use std::env;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -39,6 +40,32 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
         .stdin(Stdio::null())
         .status()
         .with_context(|| format!("cannot start {line}"))?;
+    ensure!(status.success(), "{line}: {status}");
+    Ok(())
+}
+
+/// The same. `listen` is told each line of its standard output, too.
+pub(crate) fn watch(command: &mut Command, mut listen: impl FnMut(&str)) -> Result<()> {
+    let line = line(command);
+    eprintln!("$ {line}");
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot start {line}"))?;
+    for said in child
+        .stdout
+        .take()
+        .map(BufReader::new)
+        .into_iter()
+        .flat_map(|it| it.split(b'\n'))
+    {
+        let said = said.with_context(|| format!("cannot read what {line} says"))?;
+        let said = String::from_utf8_lossy(&said);
+        println!("{said}");
+        listen(&said);
+    }
+    let status = child.wait()?;
     ensure!(status.success(), "{line}: {status}");
     Ok(())
 }

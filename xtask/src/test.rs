@@ -2,9 +2,12 @@
 //!
 //! What comes in: arguments for `cargo test`. What goes out: its output, and a table of steps.
 
+mod tries;
+
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Result, bail};
@@ -47,9 +50,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let found = steps.run("find what tests run", found).await;
     let programs = programs.filter(|_| found.is_some());
     if let Some((programs, open)) = serve(&mut steps, programs, &arguments.server).await {
-        let tests = async || {
-            let result = test(&programs, open.cluster.kubeconfig(), &arguments.arguments);
-            result.map(|()| ((), None))
+        let tests = || tests(&programs, open.cluster.kubeconfig());
+        let tests = async || match all {
+            true => tries::run(tests).map(|note| ((), note)),
+            false => cargo::run(tests().args(&arguments.arguments)).map(|()| ((), None)),
         };
         let passed = steps.run("cargo test", tests).await.is_some();
         // What a failed test has said stays at the end.
@@ -135,9 +139,10 @@ async fn serve(
     Some((programs, open))
 }
 
-fn test(programs: &Path, kubeconfig: &Path, arguments: &[OsString]) -> Result<()> {
+/// All tests, on a server, with our programs.
+fn tests(programs: &Path, kubeconfig: &Path) -> Command {
     let mut command = cargo::cargo();
-    command.args(["test", "--workspace"]).args(arguments);
+    command.args(["test", "--workspace"]);
     command.env(KUBECONFIG_VARIABLE, kubeconfig);
     if env::var_os(THREADS).is_none() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
@@ -146,5 +151,5 @@ fn test(programs: &Path, kubeconfig: &Path, arguments: &[OsString]) -> Result<()
     for program in Program::ALL {
         command.env(program.variable(), programs.join(program.name()));
     }
-    cargo::run(&mut command)
+    command
 }
