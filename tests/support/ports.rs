@@ -1,7 +1,7 @@
 //! Ports for servers that cannot choose one by themselves.
 //!
-//! What comes in: nothing. What goes out: a port that the system gives to nobody else before the
-//! server has started.
+//! What comes in: nothing. What goes out: a port that the system gives to nobody else for a minute, in
+//! which the server starts.
 
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -22,7 +22,13 @@ pub fn free_port() -> Result<u16> {
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on 127.0.0.1")?;
     let address = listener.local_addr()?;
     let mut client = TcpStream::connect(address)?;
-    let (server, _) = listener.accept()?;
+    // Somebody else may call who was here before.
+    let server = loop {
+        let (server, from) = listener.accept()?;
+        if from == client.local_addr()? {
+            break server;
+        }
+    };
     // The side that closes first keeps the port.
     drop(server);
     client.read_to_end(&mut Vec::new())?;

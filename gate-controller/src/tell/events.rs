@@ -224,6 +224,8 @@ impl Waiting {
 
     /// About how many bytes of memory it takes.
     fn bytes(&self) -> usize {
+        /// For names, and for maps that have something.
+        const FURTHER: usize = 512;
         let texts = |map: &BTreeMap<String, String>| {
             let texts = map.iter().map(|(key, value)| key.len() + value.len());
             texts.sum::<usize>() + map.len() * 2 * size_of::<String>()
@@ -234,7 +236,7 @@ impl Waiting {
         let more = more.as_deref().map_or(0, |more| {
             size_of::<More>() + texts(&more.labels) + texts(&more.annotations)
         });
-        size_of::<Self>() + note.len() + texts(&about.metadata) + more
+        size_of::<Self>() + FURTHER + note.len() + texts(&about.metadata) + more
     }
 
     /// The event in the form of the API.

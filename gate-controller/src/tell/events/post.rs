@@ -1,8 +1,10 @@
 //! Events for the API server, one after another.
 //!
 //! They give way to everything else: while gates wait to be written, none is sent, but for a minute
-//! at the most. One that is not taken now is tried again while it is young. After that each has one
-//! try, so that an API server that takes no events makes a queue of old ones short and not long.
+//! at the most. One that is not taken now is tried again while all are young. Once one of them is old each has
+//! one try, so that an API server that takes no events makes a queue of old ones short and not long. What is waited
+//! for is waited for once, and not once for each event: otherwise one namespace with a new event each minute would
+//! delay all others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,9 +29,9 @@ pub struct Patience {
     pub answer: Duration,
     /// Before the second try of an event; doubled before each further one.
     pub first: Duration,
-    /// For how long after it was reported an event is retried.
+    /// For how long after the oldest event was reported one is retried.
     pub retry: Duration,
-    /// For how long after it was reported an event gives way to more urgent writes.
+    /// For how long after the oldest event was reported all give way to more urgent writes.
     pub give_way: Duration,
 }
 
@@ -66,10 +68,11 @@ impl Sender {
     /// Sends each event that comes. `busy`: whether something more urgent has to be written.
     pub async fn send(&self, mut sending: Sending, busy: impl Fn() -> bool) {
         while let Some(waiting) = sending.recv().await {
-            while busy() && waiting.since.elapsed() < self.patience.give_way {
+            let waited = || sending.waited(&waiting);
+            while busy() && waited() < self.patience.give_way {
                 let_pass().await;
             }
-            let Err(untaken) = self.post(&waiting).await else {
+            let Err(untaken) = self.post(&waiting, waited).await else {
                 continue;
             };
             self.counters.events_dropped.inc();
@@ -85,7 +88,7 @@ impl Sender {
         }
     }
 
-    async fn post(&self, waiting: &Waiting) -> Result<(), Untaken> {
+    async fn post(&self, waiting: &Waiting, waited: impl Fn() -> Duration) -> Result<(), Untaken> {
         let Patience {
             answer,
             first,
@@ -109,7 +112,7 @@ impl Sender {
             .with_max_delay(retry);
         // What was not answered may have been carried out, and nobody wants to read it twice.
         let is_worth_it = |untaken: &Untaken| match untaken {
-            Untaken::Refused(error) => failure::passes(error) && waiting.since.elapsed() < retry,
+            Untaken::Refused(error) => failure::passes(error) && waited() < retry,
             Untaken::Silent(_) => false,
         };
         post.retry(retries).when(is_worth_it).await

@@ -10,14 +10,15 @@ mod tests;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::Waiting;
 
-/// How many bytes of events may wait: about 1,600 for each of 10,000 gates that change together, where a note of one
-/// sentence needs 400.
+/// How many bytes of events may wait: about 1,600 for each of 10,000 gates that change together, where one with a note
+/// of a sentence needs 1,000.
 pub(super) const BYTES: usize = 16 << 20;
 
 /// Where they are put.
@@ -68,9 +69,6 @@ pub(super) fn lane() -> (Lane, Sending) {
 impl Lane {
     /// Has an event wait, and says how many were dropped for want of room: it, or others.
     pub(super) fn put(&self, waiting: Arc<Waiting>) -> u64 {
-        if self.news.is_closed() {
-            return 1;
-        }
         let dropped = self.room.lock().put(waiting);
         // One that was not heard yet is enough.
         let _ = self.news.try_send(());
@@ -89,6 +87,13 @@ impl Sending {
         }
     }
 
+    /// For how long the oldest one has waited: this one, which is being sent, or one of those that wait.
+    pub(super) fn waited(&self, sent: &Queued) -> Duration {
+        let oldest = self.room.lock().oldest();
+        let since = oldest.map_or(sent.since, |oldest| oldest.min(sent.since));
+        since.elapsed()
+    }
+
     /// The next one, if one waits.
     pub fn try_next(&self) -> Option<Queued> {
         let waiting = self.room.lock().next()?;
@@ -99,13 +104,18 @@ impl Sending {
 
 impl Drop for Sending {
     fn drop(&mut self) {
-        *self.room.lock() = Room::default();
+        *self.room.lock() = Room {
+            is_closed: true,
+            ..Room::default()
+        };
     }
 }
 
 /// What waits, and the room that it takes.
 #[derive(Default)]
 struct Room {
+    /// Nobody takes anything any more.
+    is_closed: bool,
     bytes: usize,
     /// By the namespaces that have any.
     of: BTreeMap<Arc<str>, Share>,
@@ -125,6 +135,9 @@ struct Share {
 impl Room {
     /// Has an event wait, and says how many were dropped: it, or others.
     fn put(&mut self, waiting: Arc<Waiting>) -> u64 {
+        if self.is_closed {
+            return 1;
+        }
         let bytes = waiting.bytes();
         let own = self.of.get(waiting.namespace());
         let own = own.map_or(0, |share| share.bytes) + bytes;
@@ -184,6 +197,12 @@ impl Room {
             self.turns.push_back(namespace);
         }
         next
+    }
+
+    /// Since when the oldest event has waited.
+    fn oldest(&self) -> Option<Instant> {
+        let first = self.of.values().filter_map(|share| share.waiting.front());
+        first.map(|waiting| waiting.since).min()
     }
 
     /// Gives the room of an event back. A namespace that has nothing left is forgotten.

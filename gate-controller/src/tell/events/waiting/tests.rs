@@ -1,12 +1,15 @@
-use std::time::Instant;
-
 use super::super::tests::told;
 use super::*;
 
 fn put(lane: &Lane, namespace: &str, note: &str) -> u64 {
+    put_before(lane, namespace, note, Duration::ZERO)
+}
+
+/// The same so long ago.
+fn put_before(lane: &Lane, namespace: &str, note: &str, before: Duration) -> u64 {
     lane.put(Arc::new(Waiting {
         at: "2026-11-20T12:00:00Z".parse().unwrap(),
-        since: Instant::now(),
+        since: Instant::now().checked_sub(before).unwrap(),
         told: told(namespace, note),
     }))
 }
@@ -42,6 +45,23 @@ fn namespaces_take_turns() {
         assert_eq!(sent(&sending), (namespace.to_owned(), note.to_owned()));
     }
     assert!(sending.try_next().is_none());
+}
+
+#[test]
+fn a_new_event_is_not_waited_for_while_an_old_one_waits() {
+    const LONG: Duration = Duration::from_secs(3600);
+    let (lane, sending) = lane();
+    for note in ["1", "2"] {
+        put_before(&lane, "team", note, LONG);
+    }
+    put(&lane, "another", "new");
+    let first = sending.try_next().unwrap();
+    assert!(sending.waited(&first) >= LONG);
+    let new = sending.try_next().unwrap();
+    assert_eq!(&*new.told.note, "new");
+    assert!(sending.waited(&new) >= LONG);
+    drop(sending.try_next());
+    assert!(sending.waited(&new) < LONG);
 }
 
 #[test]
