@@ -48,6 +48,7 @@ mod kept;
 mod look;
 pub mod metric;
 mod needed;
+mod past;
 pub mod plan;
 mod refused;
 mod report;

@@ -178,8 +178,11 @@ impl Scene<'_> {
     fn claim(&self, place: usize) -> Option<Act> {
         let intent = self.status.intent.as_ref();
         let start = intent.and_then(|it| it.sizes.get(place));
+        let record = self.run.workloads.get(place)?;
+        // The target may begin with more than was found. A source may have had more before.
+        let found = if place == 0 { record.was } else { record.start };
         let latched = Size {
-            replicas: Some(self.run.workloads.get(place)?.was),
+            replicas: Some(found),
             partition: start.and_then(|it| it.partition),
         };
         let claim = self.claimed(place, latched, None)?;

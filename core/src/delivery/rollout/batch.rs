@@ -146,19 +146,26 @@ impl Pair {
         }
     }
 
-    /// The sizes of the old version. The target, which has `target` pods now, goes back to those with which it began;
-    /// where no source takes them, they stay. What workloads had that are gone, the others have.
-    pub fn reverted(&self, (target_was, start): (u32, u32), had: &[u32], target: u32) -> PairSizes {
+    /// The sizes of the old version, and whether it has all pods that it had. The target, which has `target` pods now,
+    /// goes back to those with which it began; where no source takes them, they stay. What workloads had that are gone,
+    /// the others have.
+    pub fn reverted(
+        &self,
+        (target_was, start): (u32, u32),
+        had: &[u32],
+        target: u32,
+    ) -> (PairSizes, bool) {
         let mut back = PairSizes {
             target: target.min(start),
             sources: had.to_vec(),
         };
         let there = back.old() + u64::from(back.target);
         let left = self.missing(there, self.before(target_was));
-        if give_back(&mut back.sources, had, left) > 0 {
+        let is_whole = give_back(&mut back.sources, had, left) == 0;
+        if !is_whole {
             back.target = target;
         }
-        back
+        (back, is_whole)
     }
 
     /// All pods that there were before the run.
@@ -211,7 +218,7 @@ impl Pair {
 
 /// Gives so many pods to the sources, each of which had so many before the run. One that had none gets none: of its
 /// version nobody was asked. Returns how many no source takes.
-fn give_back(sources: &mut [u32], had: &[u32], mut left: u32) -> u32 {
+pub(super) fn give_back(sources: &mut [u32], had: &[u32], mut left: u32) -> u32 {
     let mut last = None;
     // The last ones are emptied last: they have the newer of the old versions.
     for (size, had) in sources.iter_mut().zip(had).rev() {

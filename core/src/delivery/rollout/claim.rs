@@ -2,9 +2,9 @@
 //!
 //! It says who has the workload, what it was before, and what the Rollout has written. It is a hint and no
 //! right: one that came along with a copy of its workload is none, and one that was forged holds a run at most, unless
-//! it has the run or the identity of what is rolled out. One that has these says what the workload was before, and how
-//! many pods there are to be. Only people who may write the sizes can write it. From it a run is resumed whose status is
-//! lost.
+//! it has the UID of the Rollout or the identity of what is rolled out. One that has these says what the workload was
+//! before, and how many pods there are to be. Only people who may write the sizes can write it. From it a run is resumed
+//! whose status is lost.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -29,7 +29,7 @@ pub struct Claim {
     pub name: String,
     /// Its UID.
     pub uid: String,
-    /// The name of the workload. A claim on another one came along with a copy.
+    /// The namespace and the name of the workload. A claim on another one came along with a copy.
     pub workload: String,
     /// The number of the run.
     pub run: i64,
@@ -69,8 +69,9 @@ pub enum Ended {
 impl Claim {
     /// The claim on a workload. None: there is none that can be read, or it is on another one.
     pub fn of(workload: &Value) -> Option<Self> {
-        let name = workload.pointer("/metadata/name")?.as_str()?;
-        Self::within(workload).filter(|claim| claim.workload == name)
+        let metadata = |field: &str| workload.get("metadata")?.get(field)?.as_str();
+        let its = (metadata("namespace")?, metadata("name")?);
+        Self::within(workload).filter(|claim| claim.workload.split_once('/') == Some(its))
     }
 
     /// What a workload, or a patch of one, has as a claim.

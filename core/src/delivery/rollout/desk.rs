@@ -170,6 +170,12 @@ impl<'g> Desk<'g> {
         Claim::of(workload.object).is_some_and(|claim| claim.is_of(self.uid(), run.id))
     }
 
+    /// Whether the workload has the claim of the run, or of one before it that gave way and has not ended.
+    pub(super) fn is_to_release(&self, run: &Run, workload: &Workload<'_>) -> bool {
+        let claim = Claim::of(workload.object).filter(|claim| claim.ended.is_none());
+        claim.is_some_and(|claim| claim.is_by(self.object()) && claim.run <= run.id)
+    }
+
     /// Whether the run has given the workload back, for its Rollout is deleted.
     pub(super) fn is_given_back(&self, run: &Run, workload: &Workload<'_>) -> bool {
         Claim::of(workload.object).is_some_and(|claim| claim.is_aborted(self.uid(), run.id))
@@ -184,10 +190,12 @@ impl<'g> Desk<'g> {
         wrote: Size,
         ended: Option<Ended>,
     ) -> Claim {
+        let metadata = &self.object().metadata;
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
         Claim {
-            name: self.object().metadata.name.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
             uid: self.uid().to_owned(),
-            workload: record.r#ref.name.clone(),
+            workload: format!("{namespace}/{}", record.r#ref.name),
             run: run.id,
             identity: run.identity.clone(),
             retry: status.last_handled_retry_at.clone(),

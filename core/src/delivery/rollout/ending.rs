@@ -9,7 +9,7 @@ use serde_json::Value;
 use sluice_crds::RolloutStatus;
 use sluice_crds::rollout::{Mode, RollingState, Run, Size};
 
-use super::batch::ARMED;
+use super::batch::{ARMED, Pair, PairSizes};
 use super::claim::Ended;
 use super::course::{Course, count, is_reached, of_pair, pods, present, to_sizes};
 use super::desk::{Desk, OfRun, sizes};
@@ -95,15 +95,28 @@ fn of_those_here(sizes: Vec<Size>, members: &[OfRun<'_>]) -> Vec<Size> {
         .collect()
 }
 
+/// Whether the old version has all pods again that it had before the run, once it has come back.
+pub(super) fn comes_back_whole(course: &Course, run: &Run, members: &[OfRun<'_>]) -> bool {
+    match course {
+        Course::Pair(pair) => of_before(pair, run, members).1,
+        Course::Update(_) | Course::Scale(_) => true,
+    }
+}
+
+fn of_before(pair: &Pair, run: &Run, members: &[OfRun<'_>]) -> (PairSizes, bool) {
+    let first = run.workloads.first();
+    let target_had = first.map_or((0, 0), |it| (pods(it.was), pods(it.start)));
+    let target = of_pair(&sizes(members)).target;
+    pair.reverted(target_had, &had(members), target)
+}
+
 /// The sizes of the old version.
 fn reverted(course: &Course, run: &Run, members: &[OfRun<'_>]) -> Vec<Size> {
     let was = pods(run.workloads.first().map_or(0, |it| it.was));
-    let start = pods(run.workloads.first().map_or(0, |it| it.start));
     match course {
         Course::Pair(pair) => {
-            let target = of_pair(&sizes(members)).target;
-            let reverted = pair.reverted((was, start), &had(members), target);
-            of_those_here(to_sizes(&reverted), members)
+            let (sizes, _) = of_before(pair, run, members);
+            of_those_here(to_sizes(&sizes), members)
         }
         Course::Update(_) => vec![Size {
             replicas: None,
@@ -335,8 +348,8 @@ pub(super) fn ended(state: State) -> Option<Ended> {
     }
 }
 
-/// The workloads of a run that are to be released, by their places: those that have its claim. Of a run that
-/// gives way to another one, those that the spec names no longer.
+/// The workloads of a run that are to be released, by their places: those that have its claim, or that of one which gave
+/// way before it. Of a run that gives way to another one, those that the spec names no longer.
 pub(super) fn releases(
     desk: &Desk<'_>,
     run: &Run,
@@ -349,7 +362,7 @@ pub(super) fn releases(
         let (name, workload) = member.as_ref()?;
         let gives_way = state == State::Abandoned && !named.contains(name);
         let goes = gives_way || ended(state).is_some();
-        (goes && desk.is_claimed(run, workload)).then_some(place)
+        (goes && desk.is_to_release(run, workload)).then_some(place)
     });
     all.collect()
 }

@@ -56,6 +56,7 @@ const LONGEST_WORD: usize = 12;
 /// What is read of a workload, but for its labels, annotations, owners and template.
 const OF_WORKLOAD: &[&str] = &[
     "/metadata/name",
+    "/metadata/namespace",
     "/metadata/uid",
     "/metadata/resourceVersion",
     "/metadata/generation",
@@ -224,7 +225,7 @@ mod tests {
         }]);
         let expected = json!({
             "metadata": {
-                "name": "web", "uid": "u-1", "resourceVersion": "7", "generation": 3,
+                "name": "web", "namespace": "shop", "uid": "u-1", "resourceVersion": "7", "generation": 3,
                 "labels": {
                     "app.kubernetes.io/component": "web", "kustomize.toolkit.fluxcd.io/name": "apps",
                 },

@@ -13,7 +13,7 @@ use super::begin::Beginning;
 use super::calls::batch;
 use super::course::{Course, count};
 use super::desk::{Desk, sizes};
-use super::ending::{left, rearmed};
+use super::ending::{comes_back_whole, left, rearmed};
 use super::hold::Deadline;
 use super::identity;
 use super::look::{Gates, Look};
@@ -290,7 +290,6 @@ impl Draft {
 
     fn over(&mut self, desk: &Desk<'_>, next: State, look: &Look) {
         self.status.deadline = None;
-        let keeps = self.keeps_new_pods();
         self.status.intent = None;
         if next == State::Failed && self.status.outcome.is_none() {
             self.status.outcome = Some(match desk.is_deleted() {
@@ -301,11 +300,12 @@ impl Draft {
                 false => look.outcome(),
             });
         }
-        if keeps {
+        if !self.is_back(desk) {
+            let message =
+                "not all pods of the old version are back, for no source is left that had some";
             self.left_undone(Outcome {
                 reason: "NoSource".to_owned(),
-                message: "the target keeps its pods, for no source is left that had some"
-                    .to_owned(),
+                message: message.to_owned(),
             });
         }
         let outcome = self.status.outcome.clone();
@@ -327,13 +327,11 @@ impl Draft {
         self.remember(desk, next, message);
     }
 
-    /// Whether the old version was to come back, and no source has taken the pods of the target.
-    fn keeps_new_pods(&self) -> bool {
-        let target = self.status.run.iter().flat_map(|run| run.workloads.first());
-        let intent = self.status.intent.iter().flat_map(|it| it.sizes.first());
-        let mut target = target.zip(intent);
-        self.status.reverted
-            && target.any(|(record, size)| size.replicas.is_some_and(|it| it > record.start))
+    /// Whether the old version is back with all of its pods, where it was to come back.
+    fn is_back(&self, desk: &Desk<'_>) -> bool {
+        let run = self.status.run.as_ref().filter(|_| self.status.reverted);
+        let all = run.zip(self.course(desk));
+        all.is_none_or(|(run, course)| comes_back_whole(&course, run, &desk.of_run(run)))
     }
 
     /// The run is over, and goes into the history once.

@@ -132,8 +132,8 @@ impl World {
         status.is_some_and(|it| it.run.is_some() && !is_over(it))
     }
 
-    /// A Rollout that goes without its status undoes nothing. For a workload that has gone no run makes up of which
-    /// only claims are left.
+    /// A Rollout that goes without its status undoes nothing. A run of which only claims are left makes up for no workload
+    /// that has gone.
     pub(super) fn wipe(&mut self) {
         let goes = self
             .api

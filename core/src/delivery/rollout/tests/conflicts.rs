@@ -1,9 +1,11 @@
 //! Who stands in the way, and what people are told to do.
 
-use sluice_crds::gated_source::ConsumerKind;
-
 use std::sync::Arc;
 
+use rstest::rstest;
+use sluice_crds::gated_source::ConsumerKind;
+
+use super::super::claim::Claim;
 use super::given::{Applier, Autoscaler};
 use super::*;
 
@@ -89,14 +91,16 @@ fn another_rollout_has_the_workload() {
     assert_eq!(other.state(), "rolloutSucceed");
 }
 
-#[test]
-fn a_copy_of_a_workload_that_another_rollout_has_is_free() {
-    let play = half();
-    let claim = play.cluster.workloads[&v1()]["metadata"]["annotations"].clone();
+#[rstest]
+#[case::under_another_name(v2(), "shop")]
+#[case::from_another_namespace(v1(), "prod")]
+fn a_copy_of_a_workload_that_another_rollout_has_is_free(#[case] of: Name, #[case] from: &str) {
+    let claim = Claim::of(&half().cluster.workloads[&v1()]).unwrap();
+    let workload = claim.workload.replace("shop", from);
     let mut copied = pair(&json!({}));
     copied.cluster.rollout.as_mut().unwrap().metadata.uid = Some("r-2".into());
-    let copy = copied.cluster.workloads.get_mut(&v2()).unwrap();
-    copy["metadata"]["annotations"] = claim;
+    let copy = copied.cluster.workloads.get_mut(&of).unwrap();
+    copy["metadata"]["annotations"] = json!({ marks::CLAIM: Claim { workload, ..claim }.text() });
     copied.cluster.others.insert("r-1".into(), "first".into());
     copied.run();
     assert_eq!(copied.state(), "rolloutSucceed");

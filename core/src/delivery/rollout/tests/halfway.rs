@@ -3,7 +3,7 @@
 
 use rstest::rstest;
 
-use super::super::claim::Claim;
+use super::super::claim::{Claim, Ended};
 use super::ends::until;
 use super::*;
 
@@ -147,7 +147,8 @@ fn a_revert_leaves_the_new_pods_where_no_source_is_left() {
     play.run();
     assert_eq!(play.state(), "rolloutFailed");
     assert_eq!(play.present(), (5, 0));
-    let said = "LeftUndone: the target keeps its pods, for no source is left that had some";
+    let said =
+        "LeftUndone: not all pods of the old version are back, for no source is left that had some";
     assert!(play.news.iter().any(|it| it == said), "{:?}", play.news);
 }
 
@@ -318,6 +319,37 @@ fn a_run_that_gives_way_leaves_its_total(#[case] revisions: &[&str], #[case] is_
 /// not given to the target yet is known from its claims.
 #[test]
 fn half_a_batch_is_made_up_for_where_its_status_is_lost() {
+    let mut play = half_a_batch_that_is_lost();
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), (10, 0));
+}
+
+/// The next run ends before it has done anything.
+#[rstest]
+fn half_a_batch_that_is_lost_comes_back_where_the_next_run_ends(
+    #[values("Stop", "Revert")] on_failure: &str,
+    #[values(true, false)] is_deleted: bool,
+) {
+    let mut play = half_a_batch_that_is_lost();
+    play.spec(&json!({ "onFailure": on_failure }));
+    until(&mut play, "initializing");
+    if is_deleted {
+        play.cluster.delete(play.now);
+    } else {
+        play.cluster.broken.insert("web:2".into());
+        play.run();
+        play.pass(11);
+    }
+    play.run();
+    assert_eq!(play.cluster.rollout.is_none(), is_deleted);
+    let (new, old) = play.present();
+    assert!(new + old >= 10, "{new} {old}: {:?}", play.log);
+}
+
+/// With DecreaseFirst the source has given 5 pods, and the target has none yet. Then the status is lost, and another revision
+/// follows.
+fn half_a_batch_that_is_lost() -> Play {
     let plan = json!({"numBatches": 2, "rolloutStrategy": "DecreaseFirst"});
     let mut play = pair(&plan);
     until(&mut play, "batchInRolling 0");
@@ -327,24 +359,70 @@ fn half_a_batch_is_made_up_for_where_its_status_is_lost() {
     assert_eq!(play.present(), (0, 5));
     play.cluster.respecify(|it| it.status = None);
     play.spec(&json!({"revision": "3"}));
-    play.run();
-    assert_eq!(play.state(), "rolloutSucceed");
-    assert_eq!(play.present(), (10, 0));
+    play
 }
 
-/// The same where somebody has scaled since: as many as the source has then.
-#[test]
-fn what_somebody_has_scaled_since_its_status_was_lost_is_not_made_up_for() {
+/// The same where somebody has scaled since: as many as the source has then, or the target.
+#[rstest]
+#[case::both(&[v1(), v2()], 2)]
+#[case::the_source(&[v1()], 5)]
+fn what_somebody_has_scaled_since_its_status_was_lost_is_not_made_up_for(
+    #[case] scaled: &[Name],
+    #[case] left: u64,
+) {
     let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
     play.run();
     assert_eq!(play.present(), (5, 5));
     play.cluster.respecify(|it| it.status = None);
-    scale(&mut play, &v1(), 2);
-    scale(&mut play, &v2(), 2);
+    for of in scaled {
+        scale(&mut play, of, 2);
+    }
     play.spec(&json!({"revision": "3", "rolloutPlan": {"lastBatchToRollout": null}}));
     play.run();
     assert_eq!(play.state(), "rolloutSucceed");
-    assert_eq!(play.present(), (2, 0));
+    assert_eq!(play.present(), (left, 0));
+}
+
+/// A run finds that the one before it, which gave way, has done everything already: no claim of that one stays, by which
+/// another Rollout would be held, or a later run counted.
+#[test]
+fn a_run_with_nothing_to_do_releases_what_the_one_before_it_had() {
+    let mut play = pair(&json!({"numBatches": 1}));
+    while play.present() != (10, 0) {
+        play.look();
+        play.cluster.tick();
+    }
+    assert_eq!(play.state(), "batchInRolling 0");
+    play.retry("1");
+    play.run();
+    assert_eq!(play.status().outcome.unwrap().reason, "AlreadyThere");
+    let ended = |of: &Name| Claim::of(&play.cluster.workloads[of]).map(|claim| claim.ended);
+    assert_eq!(
+        [v1(), v2()].map(|of| ended(&of)),
+        [None, Some(Some(Ended::Done))]
+    );
+}
+
+/// `kubectl rollout undo`, or a copy of weeks ago, has brought a claim back together with the size of its time.
+#[test]
+fn a_claim_that_has_come_back_after_its_run_says_no_total() {
+    let mut play = pair(&json!({"numBatches": 2}));
+    while play.present() != (10, 0) {
+        play.look();
+        play.cluster.tick();
+    }
+    let former = play.cluster.workloads[&v1()]["metadata"]["annotations"].clone();
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    scale(&mut play, &v2(), 4);
+    play.cluster.workloads.get_mut(&v1()).unwrap()["metadata"]["annotations"] = former;
+    play.spec(&json!({
+        "targetRef": {"name": "web-v1"}, "revision": "3",
+        "sourceRef": [{"kind": "Deployment", "name": "web-v2"}],
+    }));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), (0, 4));
 }
 
 /// Somebody has made web-v3 from web-v2 in the middle of a run: the claim came along. Or has written one.
@@ -360,8 +438,9 @@ fn a_claim_of_no_run_of_the_workload_says_no_total(#[values(true, false)] is_cop
     play.deployment("web-v3", 0, "web:3");
     let copy = play.cluster.workloads.get_mut(&v3()).unwrap();
     if !is_copied {
-        claim.workload = "web-v3".into();
+        claim.workload = "shop/web-v3".into();
         (claim.run, claim.of) = (claim.run + 1, i32::MAX);
+        claim.wrote.replicas = Some(0);
     }
     copy["metadata"]["annotations"] = json!({ marks::CLAIM: claim.text() });
     play.spec(&json!({

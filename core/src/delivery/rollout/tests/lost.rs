@@ -171,7 +171,7 @@ fn a_process_may_be_killed_anywhere() {
 fn a_forged_claim_is_taken_over_without_what_it_says() {
     let forged = |uid: &str| {
         let claim = json!({
-            "name": "x", "uid": uid, "workload": "OF", "run": i64::MAX, "identity": "i", "of": i32::MAX,
+            "name": "x", "uid": uid, "workload": "shop/OF", "run": i64::MAX, "identity": "i", "of": i32::MAX,
             "was": -3, "start": i32::MIN, "former": "../../secrets/x", "wrote": {"replicas": -1},
         });
         claim.to_string()

@@ -447,9 +447,9 @@ mod tests {
         }
         let claimed = |name: &str, uid: &str| {
             let claim = json!({
-                "name": name, "uid": uid, "workload": "web", "run": 1, "identity": "i", "of": 1, "was": 1, "start": 1, "wrote": {},
+                "name": name, "uid": uid, "workload": "shop/web", "run": 1, "identity": "i", "of": 1, "was": 1, "start": 1, "wrote": {},
             });
-            let object = json!({"metadata": {"name": "web", "annotations": {marks::CLAIM: claim.to_string()}}});
+            let object = json!({"metadata": {"namespace": "shop", "name": "web", "annotations": {marks::CLAIM: claim.to_string()}}});
             let kind = sluice_core::delivery::rollout::workload::Kind::Deployment;
             let called = Name {
                 kind,
