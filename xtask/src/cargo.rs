@@ -60,7 +60,8 @@ pub(crate) fn watch(command: &mut Command, mut listen: impl FnMut(&str)) -> Resu
         .into_iter()
         .flat_map(|it| it.split(b'\n'))
     {
-        let said = said.with_context(|| format!("cannot read what {line} says"))?;
+        // What cannot be read any more has ended, too.
+        let Ok(said) = said else { break };
         let said = String::from_utf8_lossy(&said);
         println!("{said}");
         listen(&said);

@@ -5,7 +5,8 @@
 mod tries;
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, JoinHandle};
@@ -29,6 +30,9 @@ const AT_ONCE: usize = 3;
 /// Says how many tests run at once, where `cargo test` is not told by `--test-threads`.
 const THREADS: &str = "RUST_TEST_THREADS";
 
+/// Says which cases properties try.
+const SEED: &str = "PROPTEST_RNG_SEED";
+
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -50,7 +54,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
     let found = steps.run("find what tests run", found).await;
     let programs = programs.filter(|_| found.is_some());
     if let Some((programs, open)) = serve(&mut steps, programs, &arguments.server).await {
-        let tests = || tests(&programs, open.cluster.kubeconfig());
+        // A property that fails is tried once more with the same cases.
+        let seed = env::var_os(SEED).unwrap_or_else(new_seed);
+        let tests = || tests(&programs, open.cluster.kubeconfig(), &seed);
         let tests = async || match all {
             true => tries::run(tests).map(|note| ((), note)),
             false => cargo::run(tests().args(&arguments.arguments)).map(|()| ((), None)),
@@ -139,10 +145,17 @@ async fn serve(
     Some((programs, open))
 }
 
+/// A seed that no other run has.
+fn new_seed() -> OsString {
+    let seed = RandomState::new().hash_one(SEED);
+    eprintln!("{SEED}={seed}");
+    seed.to_string().into()
+}
+
 /// All tests, on a server, with our programs.
-fn tests(programs: &Path, kubeconfig: &Path) -> Command {
+fn tests(programs: &Path, kubeconfig: &Path, seed: &OsStr) -> Command {
     let mut command = cargo::cargo();
-    command.args(["test", "--workspace"]);
+    command.args(["test", "--workspace"]).env(SEED, seed);
     command.env(KUBECONFIG_VARIABLE, kubeconfig);
     if env::var_os(THREADS).is_none() {
         let cores = thread::available_parallelism().map_or(1, usize::from);
