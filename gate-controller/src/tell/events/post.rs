@@ -1,15 +1,16 @@
 //! Events for the API server, one after another.
 //!
 //! They give way to everything else: while gates wait to be written, none is sent, but for a minute
-//! at the most. One that is not taken now is tried again while all are young. Once one of them is old each has
-//! one try, so that an API server that takes no events makes a queue of old ones short and not long. What is waited
-//! for is waited for once, and not once for each event: otherwise one namespace with a new event each minute would
-//! delay all others.
+//! at the most. One that is not taken now is tried again while it is young. After that each has one
+//! try, so that an API server that takes no events makes a queue of old ones short and not long.
+//!
+//! No namespace makes others wait: all give way together, for as long as the oldest has waited, and the others have
+//! their turn before one that was not taken is tried again.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use backon::{ExponentialBuilder, Retryable};
+use backon::{BackoffBuilder, ExponentialBuilder};
 use k8s_openapi::api::events::v1::Event;
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -27,9 +28,9 @@ const LET_PASS: Duration = Duration::from_millis(50);
 pub struct Patience {
     /// For one answer.
     pub answer: Duration,
-    /// Before the second try of an event; doubled before each further one.
+    /// Before the second try where none is taken; doubled before each further one.
     pub first: Duration,
-    /// For how long after the oldest event was reported one is retried.
+    /// For how long after it was reported an event is retried.
     pub retry: Duration,
     /// For how long after the oldest event was reported all give way to more urgent writes.
     pub give_way: Duration,
@@ -67,55 +68,63 @@ enum Untaken {
 impl Sender {
     /// Sends each event that comes. `busy`: whether something more urgent has to be written.
     pub async fn send(&self, mut sending: Sending, busy: impl Fn() -> bool) {
+        // How many were not taken, one after another.
+        let mut untaken = 0;
+        let mut pauses = self.pauses();
         while let Some(waiting) = sending.recv().await {
-            let waited = || sending.waited(&waiting);
-            while busy() && waited() < self.patience.give_way {
-                let_pass().await;
+            while busy() && sending.waited(&waiting) < self.patience.give_way {
+                pause(LET_PASS).await;
             }
-            let Err(untaken) = self.post(&waiting, waited).await else {
-                continue;
-            };
-            self.counters.events_dropped.inc();
-            let why = match untaken {
-                Untaken::Refused(error) => {
-                    failure::of_request(&error, "create", "events", "events.k8s.io")
+            match self.post(&waiting).await {
+                Ok(()) => (untaken, pauses) = (0, self.pauses()),
+                Err(Untaken::Refused(error))
+                    if failure::passes(&error) && waiting.since.elapsed() < self.patience.retry =>
+                {
+                    sending.put_back(waiting);
+                    untaken += 1;
+                    // Nobody else is left to have a turn.
+                    if untaken >= sending.namespaces() {
+                        pause(pauses.next().unwrap_or(self.patience.retry)).await;
+                    }
                 }
-                Untaken::Silent(patience) => {
-                    format!("the API server did not answer within {patience:?}")
-                }
-            };
-            tracing::error!("an event was not taken: {why}");
+                Err(why) => self.dropped(&why),
+            }
         }
     }
 
-    async fn post(&self, waiting: &Waiting, waited: impl Fn() -> Duration) -> Result<(), Untaken> {
-        let Patience {
-            answer,
-            first,
-            retry,
-            give_way: _,
-        } = self.patience;
+    /// Between two tries, while none is taken.
+    fn pauses(&self) -> impl Iterator<Item = Duration> + use<> {
+        ExponentialBuilder::default()
+            .with_min_delay(self.patience.first)
+            .with_max_times(usize::MAX)
+            .with_max_delay(self.patience.retry)
+            .build()
+    }
+
+    fn dropped(&self, why: &Untaken) {
+        self.counters.events_dropped.inc();
+        let why = match why {
+            Untaken::Refused(error) => {
+                failure::of_request(error, "create", "events", "events.k8s.io")
+            }
+            Untaken::Silent(patience) => {
+                format!("the API server did not answer within {patience:?}")
+            }
+        };
+        tracing::error!("an event was not taken: {why}");
+    }
+
+    async fn post(&self, waiting: &Waiting) -> Result<(), Untaken> {
+        let answer = self.patience.answer;
         let event = waiting.event(&self.instance);
         let namespace = event.metadata.namespace.as_deref().unwrap_or_default();
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
-        let params = PostParams::default();
-        let post = || async {
-            match timeout(answer, events.create(&params, &event)).await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(Untaken::Refused(error)),
-                Err(_) => Err(Untaken::Silent(answer)),
-            }
-        };
-        let retries = ExponentialBuilder::default()
-            .with_min_delay(first)
-            .with_max_times(usize::MAX)
-            .with_max_delay(retry);
         // What was not answered may have been carried out, and nobody wants to read it twice.
-        let is_worth_it = |untaken: &Untaken| match untaken {
-            Untaken::Refused(error) => failure::passes(error) && waited() < retry,
-            Untaken::Silent(_) => false,
-        };
-        post.retry(retries).when(is_worth_it).await
+        match timeout(answer, events.create(&PostParams::default(), &event)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(Untaken::Refused(error)),
+            Err(_) => Err(Untaken::Silent(answer)),
+        }
     }
 }
 
@@ -123,8 +132,8 @@ impl Sender {
     clippy::disallowed_methods,
     reason = "a pause between two looks, not a wait for an instant"
 )]
-async fn let_pass() {
-    tokio::time::sleep(LET_PASS).await;
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 #[cfg(test)]

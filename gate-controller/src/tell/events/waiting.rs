@@ -94,6 +94,18 @@ impl Sending {
         since.elapsed()
     }
 
+    /// How many namespaces have an event that waits.
+    pub(super) fn namespaces(&self) -> usize {
+        self.room.lock().turns.len()
+    }
+
+    /// Has an event that was not taken wait again, before all others of its namespace.
+    pub(super) fn put_back(&self, queued: Queued) {
+        self.room.lock().put_back(Arc::clone(&queued.waiting));
+        // It has room of its own again, and gives up that which it had until now.
+        drop(queued);
+    }
+
     /// The next one, if one waits.
     pub fn try_next(&self) -> Option<Queued> {
         let waiting = self.room.lock().next()?;
@@ -174,6 +186,15 @@ impl Room {
     }
 
     fn add(&mut self, waiting: Arc<Waiting>) {
+        self.share(&waiting).waiting.push_back(waiting);
+    }
+
+    fn put_back(&mut self, waiting: Arc<Waiting>) {
+        self.share(&waiting).waiting.push_front(waiting);
+    }
+
+    /// The share of its namespace, in which an event has room from now on, and a turn.
+    fn share(&mut self, waiting: &Waiting) -> &mut Share {
         let namespace = match self.of.get_key_value(waiting.namespace()) {
             Some((namespace, _)) => Arc::clone(namespace),
             None => waiting.namespace().into(),
@@ -185,7 +206,7 @@ impl Room {
         if share.waiting.is_empty() {
             self.turns.push_back(namespace);
         }
-        share.waiting.push_back(waiting);
+        share
     }
 
     /// The event whose turn it is. It has its room until it is given back.

@@ -110,8 +110,12 @@ impl Scene {
     }
 
     fn tell(&self, note: &str) {
+        self.tell_in("team", note);
+    }
+
+    fn tell_in(&self, namespace: &str, note: &str) {
         let key = ObjectKey::from(KeyRef {
-            namespace: "team",
+            namespace,
             name: "production",
         });
         let gate = Gate::new("production", GateSpec::default());
@@ -148,6 +152,22 @@ async fn what_may_be_taken_a_moment_later_is_tried_again_and_what_is_refused_is_
     let notes = scene.notes(5).await;
     assert_eq!(notes, ["retried", "retried", "retried", "refused", "taken"]);
     assert_eq!(scene.counters.events_dropped.get(), 1);
+}
+
+/// A namespace in which nobody takes events, because of a limit of its own: nobody waits for that.
+#[tokio::test]
+async fn the_others_have_their_turn_before_one_is_tried_again() {
+    let patience = Patience {
+        first: Duration::from_secs(3600),
+        ..PATIENCE
+    };
+    let scene = Scene::new([Answer::Status(429)], patience);
+    scene.tell("first");
+    scene.tell("second");
+    scene.tell_in("another", "of another");
+    let notes = scene.notes(4).await;
+    assert_eq!(notes, ["first", "of another", "first", "second"]);
+    assert_eq!(scene.counters.events_dropped.get(), 0);
 }
 
 #[tokio::test]

@@ -84,6 +84,25 @@ fn the_namespace_with_the_most_makes_room_with_its_newest() {
 }
 
 #[test]
+fn what_is_put_back_comes_after_others_and_before_its_own() {
+    let (lane, sending) = lane();
+    for (namespace, note) in [("team", "1"), ("team", "2"), ("another", "1")] {
+        put(&lane, namespace, note);
+    }
+    assert_eq!(sending.namespaces(), 2);
+    sending.put_back(sending.try_next().unwrap());
+    for (namespace, note) in [("another", "1"), ("team", "1"), ("team", "2")] {
+        assert_eq!(sent(&sending), (namespace.to_owned(), note.to_owned()));
+    }
+    // The last one of its namespace has a turn again, too.
+    put(&lane, "team", "3");
+    sending.put_back(sending.try_next().unwrap());
+    assert_eq!(sent(&sending), ("team".to_owned(), "3".to_owned()));
+    let room = lane.room.lock();
+    assert_eq!((room.bytes, room.of.len(), room.turns.len()), (0, 0, 0));
+}
+
+#[test]
 fn a_herd_in_one_namespace_has_room() {
     let (lane, _sending) = lane();
     let note =
