@@ -54,6 +54,8 @@ pub(crate) struct Ledger {
     foreign: u64,
     /// How many pods were missing once somebody had deleted a workload. None: nobody has.
     removed: Option<u64>,
+    /// Whether the status was lost, and no run has begun since.
+    pub(crate) is_lost: bool,
     /// Whether pods are missing for which no run could make up.
     pub(crate) is_left_short: bool,
     /// Whether a hook has said no.
@@ -157,6 +159,7 @@ impl Ledger {
             let all = accepted.setup.workloads().into_iter();
             let present = all.map(|of| size(accepted.cache, &of));
             self.last = Some((run.id, present.collect()));
+            self.is_lost = false;
             if !self.begun.insert(run.id) {
                 self.reached.insert(Reached::Resumed);
             }

@@ -132,7 +132,7 @@ pub struct Run {
     pub workloads: Vec<WorkloadRecord>,
 }
 
-/// A workload of a run, as it was found.
+/// A workload of a run, as it was when that began.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadRecord {
@@ -140,7 +140,8 @@ pub struct WorkloadRecord {
     pub r#ref: WorkloadReference,
     /// Its UID. An object of another one is another object.
     pub uid: String,
-    /// Its replicas before the run.
+    /// Its replicas before the run. Those of a source include what a run whose status is lost had taken from it, and had
+    /// not given to its target.
     pub was: i32,
     /// Its replicas, or its partition, when the run began.
     pub start: i32,

@@ -276,6 +276,10 @@ impl Scene<'_> {
 
     fn release(&self, place: usize, state: State) -> Option<Act> {
         let (_, workload) = self.members.get(place)?.1.as_ref()?;
+        // What a run before it has left says nothing of this one.
+        if state != State::Succeeded && !self.desk.is_claimed(self.run, workload) {
+            return self.write(place, What::Release, &json!(null), None);
+        }
         // Of a run that has failed each workload says so: a revert has to know that nobody has come since.
         let ended = ended(state).filter(|_| place == 0 || state == State::Failed);
         // The partition that it had before: one that was armed, so that nothing goes out by itself.

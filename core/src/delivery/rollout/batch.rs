@@ -83,7 +83,7 @@ impl Pair {
         if total < sum {
             return Err(Refusal::new(
                 "spec.rolloutPlan.targetSize",
-                format!("{total} pods are fewer than the {sum} that the sources have"),
+                format!("{total} pods are fewer than the {sum} of the sources"),
                 "write as many at least, and scale down when the rollout is done",
             ));
         }
@@ -155,6 +155,12 @@ impl Pair {
         had: &[u32],
         target: u32,
     ) -> (PairSizes, bool) {
+        // A run may have begun with fewer pods than there had been: then its target began with more.
+        let before = PairSizes {
+            target: target_was,
+            sources: self.was.clone(),
+        };
+        let start = start.min(self.start(&before));
         let mut back = PairSizes {
             target: target.min(start),
             sources: had.to_vec(),

@@ -170,7 +170,7 @@ impl<'g> Desk<'g> {
         Claim::of(workload.object).is_some_and(|claim| claim.is_of(self.uid(), run.id))
     }
 
-    /// Whether the workload has the claim of the run, or of one before it that gave way and has not ended.
+    /// Whether the workload has the claim of the run, or of one before it that has not ended.
     pub(super) fn is_to_release(&self, run: &Run, workload: &Workload<'_>) -> bool {
         let claim = Claim::of(workload.object).filter(|claim| claim.ended.is_none());
         claim.is_some_and(|claim| claim.is_by(self.object()) && claim.run <= run.id)

@@ -95,7 +95,7 @@ fn of_those_here(sizes: Vec<Size>, members: &[OfRun<'_>]) -> Vec<Size> {
         .collect()
 }
 
-/// Whether the old version has all pods again that it had before the run, once it has come back.
+/// Whether there are sources for all pods that the old version had before the run.
 pub(super) fn comes_back_whole(course: &Course, run: &Run, members: &[OfRun<'_>]) -> bool {
     match course {
         Course::Pair(pair) => of_before(pair, run, members).1,
@@ -348,8 +348,8 @@ pub(super) fn ended(state: State) -> Option<Ended> {
     }
 }
 
-/// The workloads of a run that are to be released, by their places: those that have its claim, or that of one which gave
-/// way before it. Of a run that gives way to another one, those that the spec names no longer.
+/// The workloads of a run that are to be released, by their places: those that have its claim, or that of a run before it
+/// which has not ended. Of a run that gives way to another one, those that the spec names no longer.
 pub(super) fn releases(
     desk: &Desk<'_>,
     run: &Run,

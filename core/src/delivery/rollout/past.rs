@@ -24,8 +24,8 @@ pub(super) struct Past<'a> {
     claims: Vec<Option<Claim>>,
     /// The number of the run of the same that was not ended, and of which the status is lost.
     pub(super) lost: Option<i64>,
-    /// That of a run of something else, which nobody has settled: its status is lost, too. Nobody has changed since what
-    /// it has written.
+    /// That of a run of something else, which nobody has settled: its status is lost, too, and its sizes are still as it
+    /// has written them.
     unsettled: Option<i64>,
 }
 
@@ -52,8 +52,9 @@ impl<'a> Past<'a> {
             .iter()
             .filter(|it| it.is_asked_for(identity, &given.object));
         let lost = same.map(|claim| claim.run).max();
-        let other = goes_on.iter().map(|claim| claim.run).max();
-        let unsettled = other.filter(|run| lost.is_none() && past.is_untouched(*run, members));
+        let other = goes_on.iter().map(|claim| claim.run);
+        let unsettled = other.filter(|run| past.is_untouched(*run, members)).max();
+        let unsettled = unsettled.filter(|_| lost.is_none());
         (past.lost, past.unsettled) = (lost, unsettled);
         past
     }
@@ -64,16 +65,17 @@ impl<'a> Past<'a> {
         claims.filter(|claim| claim.is_by(&self.given.object))
     }
 
-    /// Whether all workloads have what a run has written last, which had a source among them: a claim on the target alone
-    /// says nothing.
+    /// Whether the workloads that have the claim of a run also have the sizes that it has written last. A source is among
+    /// them: a claim on the target alone says nothing.
     fn is_untouched(&self, run: i64, members: &[Member<'_>]) -> bool {
+        let is_of = |claim: &&Claim| self.is_of(Some(run), claim);
         let mut sources = self.claims.iter().skip(1).flatten();
-        if !sources.any(|claim| claim.run == run) {
+        if !sources.any(|claim| is_of(&claim)) {
             return false;
         }
         let all = self.claims.iter().zip(members);
         let mut of_run = all.filter_map(|(claim, (_, workload))| {
-            let claim = claim.as_ref().filter(|it| it.run == run)?;
+            let claim = claim.as_ref().filter(is_of)?;
             Some((claim.wrote, workload))
         });
         of_run.all(|(wrote, workload): (_, &Workload<'_>)| {
@@ -107,8 +109,8 @@ impl<'a> Past<'a> {
         now.max(newest.saturating_add(1))
     }
 
-    /// The pods that each workload had before this run. Sources have those, too, that a run has taken from them which is
-    /// not settled, and has not given to its target yet.
+    /// The pods that each workload had before this run. A run that is not settled may have taken pods from the sources
+    /// and not given them to its target yet. These count for the sources, but never more than that run was to have.
     pub(super) fn pods(&self, members: &[Member<'_>]) -> Vec<u32> {
         let now = members.iter().map(|(_, it)| it.seen().wanted);
         let lost = self.were(self.lost);
@@ -118,7 +120,10 @@ impl<'a> Past<'a> {
             let was = was.unwrap_or(*now);
             i64::from(was) - i64::from(*now)
         });
-        let missing = u32::try_from(taken.sum::<i64>()).unwrap_or(0);
+        let of = self.own().filter(|claim| self.is_of(self.unsettled, claim));
+        let of = of.map(|claim| i64::from(claim.of)).max().unwrap_or(0);
+        let short = of - all.iter().map(|now| i64::from(*now)).sum::<i64>();
+        let missing = u32::try_from(taken.sum::<i64>().min(short)).unwrap_or(0);
         if let (Some((_, sources)), Some((_, had))) = (all.split_first_mut(), were.split_first()) {
             let had: Vec<u32> = had.iter().map(|had| had.unwrap_or(0)).collect();
             give_back(sources, &had, missing);

@@ -14,6 +14,7 @@ use super::calls::batch;
 use super::course::{Course, count};
 use super::desk::{Desk, sizes};
 use super::ending::{comes_back_whole, left, rearmed};
+use super::given::Name;
 use super::hold::Deadline;
 use super::identity;
 use super::look::{Gates, Look};
@@ -327,11 +328,16 @@ impl Draft {
         self.remember(desk, next, message);
     }
 
-    /// Whether the old version is back with all of its pods, where it was to come back.
+    /// Whether the old version could come back with all of its pods, where it was to come back. Of what cannot be read it
+    /// is not known.
     fn is_back(&self, desk: &Desk<'_>) -> bool {
         let run = self.status.run.as_ref().filter(|_| self.status.reverted);
         let all = run.zip(self.course(desk));
-        all.is_none_or(|(run, course)| comes_back_whole(&course, run, &desk.of_run(run)))
+        all.is_none_or(|(run, course)| {
+            let mut names = run.workloads.iter().filter_map(|it| Name::of(&it.r#ref));
+            names.any(|name| desk.unsure(&name).is_some())
+                || comes_back_whole(&course, run, &desk.of_run(run))
+        })
     }
 
     /// The run is over, and goes into the history once.

@@ -162,6 +162,7 @@ impl<'w> Play<'w> {
         if let Some(size) = size.or(before.then_some(0)) {
             object["spec"]["replicas"] = json!(size);
         }
+        object["metadata"]["namespace"] = json!(namespace);
         object["metadata"]["uid"] = json!(name.to_string());
         object["metadata"]["generation"] = json!(1);
         object["metadata"]["resourceVersion"] = json!("1");

@@ -78,7 +78,10 @@ impl World {
     fn is_overwritten(&self, status: &RolloutStatus, of: &Name, workload: &Value) -> bool {
         let records = status.run.iter().flat_map(|run| &run.workloads);
         let mut records = records.filter(|it| it.r#ref.name == of.name);
-        let found = records.next().map(|it| it.was);
+        let is_target = *of == target(self.setup);
+        let found = records
+            .next()
+            .map(|it| if is_target { it.was } else { it.start });
         let wrote = Claim::of(workload).and_then(|claim| claim.wrote.replicas);
         // One that is not claimed yet, or is updated in place, keeps what it had.
         let is_updated = status.run.as_ref().map(|run| run.mode) == Some(Mode::Update);

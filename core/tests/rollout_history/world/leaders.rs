@@ -158,9 +158,9 @@ impl World {
         let is_gone = |of: &Name| uid(&it.cache, of) != uid(&self.api, of);
         // A run ends by what was known of it, and meanwhile somebody has deleted a workload.
         self.ledger.is_left_short |= ends && self.setup.workloads().iter().any(is_gone);
-        // Its status was lost, and it is deleted before it is known again.
+        // It is deleted before another run has begun: nobody settles the one that is lost.
         let goes = seen.metadata.deletion_timestamp.is_some();
-        self.ledger.is_left_short |= goes && status.run.is_none();
+        self.ledger.is_left_short |= goes && self.ledger.is_lost;
         let accepted = Accepted {
             setup: self.setup,
             cache: &it.cache,

@@ -142,6 +142,7 @@ impl World {
             .map(|it| &it.metadata.deletion_timestamp);
         let goes = goes.is_some_and(Option::is_some);
         self.ledger.is_left_short |= goes || self.ledger.has_removed();
+        self.ledger.is_lost |= self.goes_on();
         self.api.respecify(|it| it.status = None);
     }
 

@@ -47,7 +47,7 @@ fn a_total_below_the_sources_is_refused() {
     assert_eq!(refused.field, "spec.rolloutPlan.targetSize");
     assert_eq!(
         refused.problem,
-        "9 pods are fewer than the 10 that the sources have"
+        "9 pods are fewer than the 10 of the sources"
     );
     // A run after one that was abandoned has the total that its claim tells.
     let resumed = Pair::of(None, Some(12), vec![3], strategy).unwrap();
@@ -264,7 +264,9 @@ proptest! {
         prop_assert_eq!(settled.target, target);
         let grown = settled.sources.iter().zip(&sources).all(|(after, before)| after >= before);
         prop_assert!(grown);
-        let (reverted, _) = pair.reverted((target_was, target_was), &had, target);
+        let (reverted, is_whole) = pair.reverted((target_was, target_was), &had, target);
+        let is_there = had.iter().any(|had| *had > 0) || u64::from(target.min(target_was)) >= sum;
+        prop_assert_eq!(is_whole, is_there);
         for end in [settled, reverted] {
             let is_left = u64::from(end.target) + end.old() >= sum.min(u64::from(target));
             prop_assert!(is_left);

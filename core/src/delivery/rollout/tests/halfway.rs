@@ -325,11 +325,15 @@ fn half_a_batch_is_made_up_for_where_its_status_is_lost() {
     assert_eq!(play.present(), (10, 0));
 }
 
-/// The next run ends before it has done anything.
+/// The next run is deleted before it has done anything, or its pods do not come up.
 #[rstest]
+#[case::deleted("Stop", true, (0, 10))]
+#[case::failed("Stop", false, (5, 5))]
+#[case::reverted("Revert", false, (0, 10))]
 fn half_a_batch_that_is_lost_comes_back_where_the_next_run_ends(
-    #[values("Stop", "Revert")] on_failure: &str,
-    #[values(true, false)] is_deleted: bool,
+    #[case] on_failure: &str,
+    #[case] is_deleted: bool,
+    #[case] left: (u64, u64),
 ) {
     let mut play = half_a_batch_that_is_lost();
     play.spec(&json!({ "onFailure": on_failure }));
@@ -343,8 +347,45 @@ fn half_a_batch_that_is_lost_comes_back_where_the_next_run_ends(
     }
     play.run();
     assert_eq!(play.cluster.rollout.is_none(), is_deleted);
-    let (new, old) = play.present();
-    assert!(new + old >= 10, "{new} {old}: {:?}", play.log);
+    assert_eq!(play.present(), left, "{:?}", play.log);
+}
+
+/// The second batch had emptied the source. The next run makes up for that by its target, and fails: the old version comes
+/// back with as many pods as it had, and the target has those with which that run was to begin.
+#[test]
+fn a_target_that_makes_up_for_half_a_batch_goes_back_with_it() {
+    let plan = json!({"numBatches": 2, "rolloutStrategy": "DecreaseFirst"});
+    let mut play = pair(&plan);
+    while play.present() != (5, 0) {
+        play.look();
+        play.cluster.tick();
+    }
+    play.cluster.respecify(|it| it.status = None);
+    play.spec(&json!({"onFailure": "Revert"}));
+    play.retry("1");
+    play.cluster.broken.insert("web:2".into());
+    play.run();
+    assert_eq!(play.present(), (10, 0));
+    play.pass(11);
+    play.run();
+    assert_eq!(play.state(), "rolloutFailed");
+    assert_eq!(play.present(), (5, 5), "{:?}", play.log);
+}
+
+/// The target of the lost run is another object by now: its pods are not counted twice.
+#[test]
+fn pods_of_a_target_without_a_claim_are_not_made_up_for() {
+    let mut play = pair(&json!({"numBatches": 2, "lastBatchToRollout": 0}));
+    play.run();
+    assert_eq!(play.present(), (5, 5));
+    play.cluster.respecify(|it| it.status = None);
+    remove(&mut play, &v2());
+    play.deployment("web-v2", 5, "web:2");
+    play.spec(&json!({"revision": "3", "rolloutPlan": {"lastBatchToRollout": null}}));
+    play.run();
+    assert_eq!(play.state(), "rolloutSucceed");
+    assert_eq!(play.present(), (10, 0));
+    assert_eq!(play.status().run.unwrap().workloads[1].was, 5);
 }
 
 /// With DecreaseFirst the source has given 5 pods, and the target has none yet. Then the status is lost, and another revision

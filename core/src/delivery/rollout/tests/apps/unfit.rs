@@ -138,7 +138,7 @@ fn a_spec_that_does_not_fit_the_workloads_holds_from_the_beginning() {
         ),
         (
             json!({"rolloutPlan": {"targetSize": 8}}),
-            "spec.rolloutPlan.targetSize: 8 pods are fewer than the 10 that the sources have",
+            "spec.rolloutPlan.targetSize: 8 pods are fewer than the 10 of the sources",
         ),
     ];
     let fits = json!({
