@@ -23,12 +23,15 @@ use crate::tell::counters::Counters;
 /// How long sending waits for more urgent writes before it looks again.
 const LET_PASS: Duration = Duration::from_millis(50);
 
+/// Between two tries at most. What comes meanwhile waits for as long.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// How long the API server is waited for.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// For one answer.
     pub answer: Duration,
-    /// Before the second try where none is taken; doubled before each further one.
+    /// Before the second try where none is taken; doubled before each further one, up to 5 seconds.
     pub first: Duration,
     /// For how long after it was reported an event is retried.
     pub retry: Duration,
@@ -84,7 +87,7 @@ impl Sender {
                     untaken += 1;
                     // Nobody else is left to have a turn.
                     if untaken >= sending.namespaces() {
-                        pause(pauses.next().unwrap_or(self.patience.retry)).await;
+                        pause(pauses.next().unwrap_or(LONGEST_PAUSE)).await;
                     }
                 }
                 Err(why) => self.dropped(&why),
@@ -97,7 +100,7 @@ impl Sender {
         ExponentialBuilder::default()
             .with_min_delay(self.patience.first)
             .with_max_times(usize::MAX)
-            .with_max_delay(self.patience.retry)
+            .with_max_delay(LONGEST_PAUSE)
             .build()
     }
 
